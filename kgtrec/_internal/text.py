@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from itertools import groupby
 
 LONGEST_MESSAGE = 2_000
 """Characters of a message; longer ones lose their middle."""
@@ -41,3 +43,82 @@ def shorten(text: str, width: int) -> str:
         return text
     head = (width - 1) // 2
     return f"{text[:head]}…{text[len(text) - (width - 1 - head) :]}"
+
+
+_WORDS = re.compile(r"(?:[^\W_]|(?<=\d)[.](?=\d))+|[\W_]")
+"""Words and numbers of a name, and the signs between them."""
+
+
+def shorten_names(names: Sequence[str], width: int) -> list[str]:
+    """Shorten names if one is longer than `width`; what differs between the names stays.
+
+    Words that all names share give way to an ellipsis. Different names stay different: if their
+    differences do not fit, the shortened names are numbered.
+    """
+    distinct = list(dict.fromkeys(names))
+    if all(len(name) <= width for name in distinct):
+        return [*names]
+    if len(distinct) == 1:
+        return [shorten(name, width) for name in names]
+    for parts in ([_WORDS.findall(name) for name in distinct], [list(name) for name in distinct]):
+        shown = _keep_differences(parts, width)
+        if len({*shown}) == len(shown) and max(map(len, shown)) <= width:
+            break
+    else:
+        shown = [shorten(name, width) for name in distinct]
+    counts: dict[str, int] = {}
+    for row, text in enumerate(shown):
+        counts[text] = counts.get(text, 0) + 1
+        if counts[text] > 1:
+            ending = f" ({counts[text]})"
+            shown[row] = shorten(text, width - len(ending)) + ending
+    short = dict(zip(distinct, shown, strict=True))
+    return [short[name] for name in names]
+
+
+def _keep_differences(names: Sequence[Sequence[str]], width: int) -> list[str]:
+    """Return names, given as their words, without words that all share, as far as is needed.
+
+    Names of equally many words are compared word by word, and lose the same words. Others are
+    compared up to the first difference and from the last one.
+    """
+    if len({len(words) for words in names}) == 1:
+        differs = [len({*column}) > 1 for column in zip(*names, strict=True)]
+        return _leave_out(names, differs, width)
+    least = min(map(len, names))
+    start = next((i for i in range(least) if len({words[i] for words in names}) > 1), least)
+    most = least - start
+    end = next((i for i in range(most) if len({words[~i] for words in names}) > 1), most)
+    shown = []
+    for words in names:
+        differs = [start <= i < len(words) - end for i in range(len(words))]
+        shown += _leave_out([words], differs, width)
+    return shown
+
+
+def _leave_out(names: Sequence[Sequence[str]], kept: list[bool], width: int) -> list[str]:
+    """Return names without the words that are not `kept`; those for which there is space return."""
+
+    def fits() -> bool:
+        return all(len(_with_gaps(words, kept)) <= width for words in names)
+
+    n = len(kept)
+    if any(kept) and fits():
+        # What is before a difference names it; the first and the last words say what all are.
+        before = [range(i - 1, max(i - 3, -1), -1) for i in range(n) if kept[i]]
+        for indices in (*before, range(n), range(n - 1, -1, -1)):
+            for index in indices:
+                was_kept, kept[index] = kept[index], True
+                if not fits():
+                    kept[index] = was_kept
+                    break
+    return [_with_gaps(words, kept) for words in names]
+
+
+def _with_gaps(words: Sequence[str], kept: Sequence[bool]) -> str:
+    """Join words; an ellipsis replaces those that are not kept, unless it would be as long."""
+    parts = []
+    for is_kept, run in groupby(zip(words, kept, strict=True), key=lambda pair: pair[1]):
+        text = "".join(word for word, _ in run)
+        parts.append(text if is_kept or len(text) < 2 else "…")
+    return "".join(parts)

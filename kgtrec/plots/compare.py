@@ -16,6 +16,7 @@ from kgtrec.plots.style import (
     Item,
     apply_style,
     bare,
+    by_rows,
     draw_lines,
     figure,
     label_ends,
@@ -25,7 +26,7 @@ from kgtrec.plots.style import (
     range_patch,
     require,
     series_style,
-    short,
+    short_names,
 )
 
 if TYPE_CHECKING:
@@ -90,7 +91,8 @@ def _system_panels(
     fig, panels = panel_grid(items, 4, height=height + 0.2 * len(order), sharey=True)
     for axes, _ in panels:
         axes.locator_params(axis="x", nbins=4)
-    name_rows(fig.axes[0], [short(systems[i], 20) for i in order], "system")
+    names = short_names(systems, 20)
+    name_rows(fig.axes[0], [names[i] for i in order], "system")
     return fig, panels
 
 
@@ -150,7 +152,7 @@ def _draw_matrix(axes: Any, comparison: SystemComparison) -> None:
     """Draw the cells of all pairs of systems."""
     from matplotlib.patches import Rectangle
 
-    order, names = comparison.order, comparison.samples.systems
+    order, names = comparison.order, short_names(comparison.samples.systems, 20)
     row_of = {system: row for row, system in enumerate(order)}
     many = len(order)
     size = 6.5 if many <= 6 else 5
@@ -170,9 +172,7 @@ def _draw_matrix(axes: Any, comparison: SystemComparison) -> None:
         text = f"{abs(d_z):.2f}".removeprefix("0") if np.isfinite(d_z) else "∞"
         axes.text(top, bottom, text, ha="center", va="center", fontsize=size)
     positions = [str(position) for position in range(1, many + 1)]  # panels have letters
-    rows = [
-        f"{short(names[i], 20)}  {position}" for i, position in zip(order, positions, strict=True)
-    ]
+    rows = [f"{names[i]}  {position}" for i, position in zip(order, positions, strict=True)]
     axes.set(xlim=(-0.5, many - 0.5), ylim=(many - 0.5, -0.5))
     axes.set_xticks(range(many), positions)
     axes.set_yticks(range(many), rows)
@@ -200,11 +200,11 @@ def _draw_key(fig: Figure, comparison: SystemComparison) -> None:
         Patch(facecolor=shade, edgecolor="#888888", linewidth=0.4, label=text)
         for shade, text in shown
     ]
-    wide = fig.get_size_inches()[0] > COLUMN
+    columns = 4 if fig.get_size_inches()[0] > COLUMN else 2
     fig.legend(
-        handles=patches,
+        handles=by_rows(patches, columns),
         loc="outside lower center",
-        ncols=4 if wide else 2,
+        ncols=columns,
         title=f"above: {CORRECTIONS[comparison.tests.correction]} p;  below: effect size d$_z$\n"
         "d$_z$ = |mean difference| / its standard deviation",
     )
@@ -288,11 +288,12 @@ def _draw_bump(axes: Any, rankings: Rankings) -> None:
     rows, positions = _system_rows(rankings), rankings.system_ranks()
     n_rankings, n_systems = rows.shape
     columns = np.arange(n_rankings)
+    names = short_names(rankings.systems, 16)
     order = np.argsort(rows[0]).tolist()
     for i in order:
         style = series_style(i, marked=True)
         axes.plot(columns, rows[:, i], clip_on=False, label=rankings.systems[i], **style)
-        name = f"  {short(rankings.systems[i], 16)}  "
+        name = f"  {names[i]}  "
         for end, side, text in ((0, "right", name[2:]), (n_rankings - 1, "left", name[:-2])):
             axes.text(end, rows[end, i], text, ha=side, va="center", fontsize=6.5)
     for k in range(n_rankings):
@@ -313,7 +314,7 @@ def _draw_bump(axes: Any, rankings: Rankings) -> None:
         text = f"τ = {between.tau:.2f}\n[{low:.2f}, {high:.2f}]".replace("-", "\N{MINUS SIGN}")
         axes.text(k + 0.5, n_systems - 0.4, text, ha="center", va="top", fontsize=6.5)
     axes.set(xlim=(-_LABEL / _STEP, n_rankings - 1 + _LABEL / _STEP), ylim=(n_systems + 0.9, -0.6))
-    axes.set_xticks(columns, [short(name, 18) for name in rankings.names])
+    axes.set_xticks(columns, short_names(rankings.names, 18))
     axes.xaxis.tick_top()
     axes.set_yticks([])
     bare(axes)
@@ -463,7 +464,8 @@ ROW = 0.16
 
 def _model_names(suite: Suite, rows: list[int]) -> list[str]:
     """Return the names of models for rows."""
-    return [short(suite.cells.models[m], 24) for m in rows]
+    names = short_names(suite.cells.models, 24)
+    return [names[m] for m in rows]
 
 
 @apply_style()
@@ -513,12 +515,13 @@ def critical_difference(suite: Suite) -> Figure:
     fig, axes = figure(height=0.7 + ROW * half + 0.1 * len(bars), width=2 * COLUMN)
     axes.grid(False)
     bottom = -(half + 1.5 + 0.6 * len(bars))
+    names = _model_names(suite, rows.tolist())
     for row, rank in enumerate(ranks):
         left = row < half
         y = -(1.2 + 0.6 * len(bars) + (row if left else len(rows) - 1 - row))
         edge = 0.8 if left else len(rows) + 0.2
         axes.plot([rank, rank, edge], [0, y, y], color="#444444", linewidth=0.7)
-        name = f"{short(suite.cells.models[rows[row]], 24)} ({rank:.2f})"
+        name = f"{names[row]} ({rank:.2f})"
         axes.text(
             edge, y, f"{name} " if left else f" {name}", va="center", ha="right" if left else "left"
         )
@@ -574,8 +577,8 @@ def suite_cells(suite: Suite) -> Figure:
                 )
     missing = np.argwhere(np.isnan(values))
     axes.plot(missing[:, 1], missing[:, 0], "x", color="#777777", label="missing")
-    names = [short(suite.cells.graphs[g], 18) for g in columns]
-    axes.set_xticks(range(n_graphs), names, rotation=90)
+    names = short_names(suite.cells.graphs, 18)
+    axes.set_xticks(range(n_graphs), [names[g] for g in columns], rotation=90)
     axes.set_yticks(range(n_models), _model_names(suite, suite.order))
     axes.set(xlabel="graph" + (" (x: missing)" if len(missing) else ""), ylabel="model")
     fig.colorbar(image, ax=axes, label=suite.cells.measure.title)

@@ -23,6 +23,7 @@ from kgtrec.plots.style import (
     require,
     series_style,
     short,
+    short_names,
 )
 
 if TYPE_CHECKING:
@@ -60,6 +61,11 @@ def rank_distribution(ranks: Mapping[str, Ranks], kind: str = "realistic") -> Fi
     fig, axes = figure()
     first = next(iter(ranks.values()))
     points = np.unique(np.geomspace(1, first.candidates.max(), 200).round())
+    rows = []
+    for name, model_ranks in zip(_legend_names(ranks), ranks.values(), strict=True):
+        rank, counts = np.unique(model_ranks.rank(kind), return_counts=True)
+        rows.append((name, rank, np.cumsum(counts) / len(model_ranks)))
+    draw_lines(axes, rows, drawstyle="steps-post")
     # A name and dots that no system has, not even one with random scores.
     axes.plot(
         points,
@@ -70,11 +76,6 @@ def rank_distribution(ranks: Mapping[str, Ranks], kind: str = "realistic") -> Fi
         label=CHANCE,
         zorder=3,
     )
-    rows = []
-    for name, model_ranks in ranks.items():
-        rank, counts = np.unique(model_ranks.rank(kind), return_counts=True)
-        rows.append((_legend_name(name, model_ranks), rank, np.cumsum(counts) / len(model_ranks)))
-    draw_lines(axes, rows, drawstyle="steps-post")
     axes.set(
         xscale="log",
         xlim=(0.9, None),
@@ -97,11 +98,11 @@ def tie_widths(ranks: Mapping[str, Ranks]) -> Figure:
     require(ranks, "ranks")
     fig, axes = figure()
     rows = []
-    for name, model_ranks in ranks.items():
+    for name, model_ranks in zip(_legend_names(ranks), ranks.values(), strict=True):
         width, first = np.unique(
             np.sort(model_ranks.equal[model_ranks.equal > 0]), return_index=True
         )
-        label = _legend_name(name, model_ranks) + ("" if len(width) else NO_TIES)
+        label = name + ("" if len(width) else NO_TIES)
         tied = np.count_nonzero(model_ranks.equal)
         share = (tied - first) / len(model_ranks)
         if len(width) and width[0] > 1:  # as many tie with at least one other
@@ -155,9 +156,10 @@ def rank_types(results: Mapping[str, Result], metric: str = "mrr") -> Figure:
     # From zero, so that tiny differences look tiny; with room for markers on the right.
     low, high = min(0.0, values.min()), max(0.0, values.max())
     axes.set_xlim(low, high + 0.04 * (high - low or 1.0))
+    ranks = {name: result.ranks for name, result in results.items()}
     names = [
-        _legend_name(name, result.ranks) + ("" if result.ranks.equal.any() else NO_TIES)
-        for name, result in results.items()
+        name + ("" if model_ranks.equal.any() else NO_TIES)
+        for name, model_ranks in zip(_legend_names(ranks), ranks.values(), strict=True)
     ]
     name_rows(axes, names, "model")
     axes.set_xlabel(f"{metric_title(metric)} (micro)")
@@ -232,7 +234,8 @@ def over_relations(
         axes.plot(marks, rows, "D", color="#000000", fillstyle="none", label="all instances")
     half = Patch(facecolor="#bbbbbb", edgecolor="#000000", linewidth=0.8, label="quartiles, median")
     legend_above(fig, [half, Line2D([], [], label="middle 90 %", **line)])
-    names = [f"{short(name, 24)} ({len(each)})" for name, each in values.items()]
+    shown = zip(short_names(values, 24), values.values(), strict=True)
+    names = [f"{name} ({len(each)})" for name, each in shown]
     axes.set_yticks(range(1, len(values) + 1), names)
     axes.invert_yaxis()
     axes.set(xlabel=f"{label} by relation", ylabel="model (relations)")
@@ -267,7 +270,7 @@ def slices(values: SystemValues) -> Figure:
     ends = np.array(
         [values.intervals.get(part, np.full((2, many), np.nan)) for part in values.parts]
     )
-    for number, name in enumerate(values.systems):
+    for number, name in enumerate(short_names(values.systems)):
         heights = np.arange(len(points)) + gap * (number - (many - 1) / 2)
         bars = np.abs(ends[:, :, number] - points[:, None, number]).T
         style = series_style(number, marked=True) | {"linestyle": "none"}
@@ -277,14 +280,14 @@ def slices(values: SystemValues) -> Figure:
             xerr=bars,
             elinewidth=0.8,
             capsize=1.5,
-            label=short(name),
+            label=name,
             **style,
         )
     for row in range(1, len(points), 2):
         axes.axhspan(row - 0.5, row + 0.5, color="#f2f2f2", zorder=0, linewidth=0)
     counts = values.counts.get("instances", values.counts.get("count", ()))
-    parts = zip((short(", ".join(part), 40) for part in values.parts), counts, strict=True)
-    names = [f"{part} ({count:,})" for part, count in parts]
+    parts = short_names((", ".join(part) for part in values.parts), 40)
+    names = [f"{part} ({count:,})" for part, count in zip(parts, counts, strict=True)]
     name_rows(axes, names, ", ".join(values.dimensions) + " (answers)")
     axes.grid(False, axis="y")
     title = Measure.parse(values.measure).title
@@ -317,13 +320,15 @@ def alignment_sizes(experiments: SizeExperiment | Mapping[str, SizeExperiment]) 
         values = [experiment.values[name] for experiment in several.values()]
         rows = (
             (
-                short(model) or None,
+                model or None,
                 experiment.sizes,
                 repeats.mean(axis=1),
                 repeats.min(axis=1),
                 repeats.max(axis=1),
             )
-            for (model, experiment), repeats in zip(several.items(), values, strict=True)
+            for model, experiment, repeats in zip(
+                short_names(several), several.values(), values, strict=True
+            )
         )
         draw_lines(axes, rows, marked=True, clip_on=False)
         axes.set(xscale="log", ylabel=metric_title(name))
@@ -348,9 +353,10 @@ def _check_same_metrics(experiments: Mapping[str, SizeExperiment]) -> list[str]:
     return first[1]
 
 
-def _legend_name(name: str, ranks: Ranks) -> str:
-    """Return a name for legends, which says if candidates were sampled."""
-    return short(name) + SAMPLED * ranks.sampled
+def _legend_names(ranks: Mapping[str, Ranks]) -> list[str]:
+    """Return names for legends, which say if candidates were sampled."""
+    names = zip(short_names(ranks), ranks.values(), strict=True)
+    return [name + SAMPLED * model_ranks.sampled for name, model_ranks in names]
 
 
 def _chance_hits(ranks: Ranks, points: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -399,14 +405,15 @@ def over_time(results: Mapping[str, Result], metric: str = "mrr") -> Figure:
     present = {row[0] for rows in slices.values() for row in rows}
     times = [labels[time_id] for time_id in sorted(labels) if labels[time_id] in present]
     x_of = {time: x for x, time in enumerate(times)}
+    ranks = {name: result.ranks for name, result in results.items()}
     fig, axes = figure()
     rows = (
         (
-            _legend_name(name, results[name].ranks),
+            name,
             [x_of[str(row[0])] for row in points],
             np.array([row[-1] for row in points], dtype=np.float64),
         )
-        for name, points in slices.items()
+        for name, points in zip(_legend_names(ranks), slices.values(), strict=True)
     )
     draw_lines(axes, rows, spaced=True)
     ticks = np.unique(np.linspace(0, len(times) - 1, min(_TICKS, len(times))).round())

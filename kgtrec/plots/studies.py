@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from kgtrec.plots.style import (
     range_patch,
     require,
     series_style,
-    short,
+    short_names,
 )
 from kgtrec.study.openworld.formulas import (
     ENTITIES,
@@ -57,12 +58,13 @@ def reliability_curves(curves: Sequence[ReliabilityCurve]) -> Figure:
     """
     require(curves, "reliability curve")
     fig, axes = figure(height=2.6)
-    axes.plot([0, 1], [0, 1], color="#888888", linewidth=0.8, linestyle=":", label="as claimed")
     rows = (
         (f"{curve.name} (ECE {curve.ece[0]:.3f})", curve.predicted, curve.observed)
         for curve in curves
     )
     draw_lines(axes, rows, marked=True)
+    diagonal = {"color": "#888888", "linewidth": 0.8, "linestyle": ":"}
+    axes.plot([0, 1], [0, 1], label="as claimed", zorder=1, **diagonal)
     axes.set(
         xlabel="predicted probability",
         ylabel="share of true triples",
@@ -104,8 +106,8 @@ def beta_curves(*grids: Mapping[str, BetaGrid], alpha: float | None = None) -> F
     drawn, panels = panel_grid(items, columns, height=2.0)
     for axes, (curves, metric, varied) in panels:
         lines = [
-            (short(name) + " (sampled)" * grid.sampled, getattr(grid, varied), grid[metric].ravel())
-            for name, grid in curves.items()
+            (name + " (sampled)" * grid.sampled, getattr(grid, varied), grid[metric].ravel())
+            for name, grid in zip(short_names(curves), curves.values(), strict=True)
         ]
         draw_lines(axes, lines)
         exponent = "β$_e$ (entities)" if varied == "beta_e" else "β$_r$ (relations)"
@@ -211,11 +213,10 @@ def popularity(frequencies: Mapping[str, Frequencies]) -> Figure:
     """
     require(frequencies, "frequencies")
     fig, axes = figure()
-    shares = {
-        short(name): [100 * counts.top(percent)[1] for percent in PERCENTS]
-        for name, counts in frequencies.items()
-    }
-    draw_lines(axes, ((name, PERCENTS, share) for name, share in shares.items()))
+    shares = (
+        [100 * counts.top(percent)[1] for percent in PERCENTS] for counts in frequencies.values()
+    )
+    draw_lines(axes, zip(short_names(frequencies), repeat(PERCENTS), shares, strict=False))
     axes.set_xscale("log")
     axes.set_xticks([0.1, 1, 10, 100], ["0.1 %", "1 %", "10 %", "100 %"])
     axes.set(
@@ -239,7 +240,8 @@ def frequency_histogram(frequencies: Mapping[str, Frequencies]) -> Figure:
     """
     require(frequencies, "frequencies")
     fig, axes = figure()
-    for number, (name, counts) in enumerate(frequencies.items()):
+    names = short_names(frequencies)
+    for number, (name, counts) in enumerate(zip(names, frequencies.values(), strict=True)):
         style = series_style(number, True)
         ends, shares = counts.histogram()
         middle = np.sqrt(ends[:-1] * ends[1:])
@@ -248,7 +250,7 @@ def frequency_histogram(frequencies: Mapping[str, Frequencies]) -> Figure:
             fit = counts.tail()
         except InputError:  # too few items for a tail
             fit = None
-        label = short(name) if fit is None else f"{short(name)}: tail index {fit.exponent:.2f}"
+        label = name if fit is None else f"{name}: tail index {fit.exponent:.2f}"
         axes.plot(middle[seen], shares[seen], label=label, **(style | {"linestyle": "none"}))
         if fit is not None:
             points = np.geomspace(fit.least, max(ends[-1], fit.least + 1), 50)
@@ -269,9 +271,9 @@ def relation_shares(distributions: RelationDistributions) -> Figure:
     ----------
     distributions : RelationDistributions
     """
-    names, shares = distributions.names, 100 * distributions.shares
-    titles = [short(names[0])] + [
-        f"{short(name)} (KL {kl:.4f})"
+    names, shares = short_names(distributions.names), 100 * distributions.shares
+    titles = names[:1] + [
+        f"{name} (KL {kl:.4f})"
         for name, kl in zip(names[1:], distributions.divergence[1:], strict=True)
     ]
     fig, panels = panel_grid(range(len(names)), 1, titles=titles, height=1.4)
@@ -282,7 +284,9 @@ def relation_shares(distributions: RelationDistributions) -> Figure:
             axes.plot(at, shares[0], ".", color="#000000", markersize=2)
         axes.set(ylabel="% of triples", xlim=(-0.7, len(at) - 0.3))
         axes.set_xticks([])
-    panels[-1][0].set_xlabel(f"relations, most frequent of {short(names[0])} first")
+    panels[-1][0].set_xlabel(
+        "relations, most frequent of (a) first" if len(names) > 1 else "relations"
+    )
     return fig
 
 
@@ -564,9 +568,10 @@ def comparison(result: Comparison) -> Figure:
         axes.plot(*outlook.curve, label=label, **style)
         for strength, value, marker in zip(outlook.strengths, result.values, "os", strict=True):
             axes.plot(strength, value, marker=marker, color=style["color"], markersize=4)
-    for value, name, marker in zip(result.values, result.names, "os", strict=True):
+    names = short_names(result.names)
+    for value, name, marker in zip(result.values, names, "os", strict=True):
         axes.axhline(value, color="#888888", linewidth=0.6, linestyle=":", label="their values")
-        axes.plot([], [], marker=marker, linestyle="", color="#444444", label=short(name))
+        axes.plot([], [], marker=marker, linestyle="", color="#444444", label=name)
     _strength_axis(axes, f"{title_of(result.metric)} on the sparse test set")
     axes.set_ylim(bottom=0)
     return legend_above(fig)
@@ -609,10 +614,11 @@ def set_coverage(sets: AnswerSets) -> Figure:
     )
     fig, axes = figure(height=2.4)
     style = series_style(0, True)
-    axes.axhline(sets.claim, color="#888888", linewidth=0.8, linestyle=":", label="claim")
     axes.plot(
         answers, coverage, label="relations", color=style["color"], marker="o", linestyle="none"
     )
+    claim = {"color": "#888888", "linewidth": 0.8, "linestyle": ":"}
+    axes.axhline(sets.claim, label="claim", zorder=1, **claim)
     axes.set(xscale="log", xlabel="answers", ylabel="coverage", ylim=(-0.02, 1.02))
     return legend_above(fig)
 
@@ -629,8 +635,8 @@ def risk_coverage(curves: Mapping[str, RiskCurve]) -> Figure:
     require(curves, "curve of risk")
     fig, axes = figure(height=2.4)
     rows = (
-        (f"{short(name)} (AURC {curve.aurc:.3f})", curve.coverage, curve.risk)
-        for name, curve in curves.items()
+        (f"{name} (AURC {curve.aurc:.3f})", curve.coverage, curve.risk)
+        for name, curve in zip(short_names(curves), curves.values(), strict=True)
     )
     draw_lines(axes, rows, spaced=True)
     axes.set(xlabel="coverage", ylabel="risk", xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.files import atomic_write
-from kgtrec._internal.text import shorten, visible
+from kgtrec._internal.text import shorten, shorten_names, visible
 from kgtrec.errors import UsageError, choose, refuse_if
 
 if TYPE_CHECKING:
@@ -236,27 +236,44 @@ def draw_lines(
 def legend_above(
     fig: Figure, handles: Sequence[Any] = (), *, series: bool = True, **options: Any
 ) -> Figure:
-    """Add a legend above all panels, in as many columns as fit, and return the figure."""
+    """Add a legend above all panels, in as many columns as fit, and return the figure.
+
+    Entries are in drawing order, row by row; then come the further `handles`.
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     drawn = _find_labelled(fig.axes[0]) if series else []
     shown: dict[str, Any] = {str(handle.get_label()): handle for handle in (*drawn, *handles)}
     renderer: Any = FigureCanvasAgg(fig).get_renderer()
     for columns in range(min(4, len(shown)), 0, -1):
+        labels = by_rows([*shown], columns)
         legend = fig.legend(
-            list(shown.values()),
+            [shown[label] for label in labels],
             [str(number) for number in range(len(shown))],
             ncols=columns,
             columnspacing=1.2,
             loc="outside upper center",
             **options,
         )
-        for text, label in zip(legend.get_texts(), shown, strict=True):
+        for text, label in zip(legend.get_texts(), labels, strict=True):
             text.set_text(label)  # matplotlib leaves out labels that begin with "_"
         if columns == 1 or legend.get_window_extent(renderer).width <= 0.97 * fig.bbox.width:
             break
         legend.remove()
+    # More than a few lines of names get height of their own; the panels keep theirs.
+    rows = -(-len(shown) // columns)
+    size = (_current_style.get() or Style()).size - 1
+    fig.set_figheight(fig.get_figheight() + max(0, rows - LEGEND_ROWS) * 1.5 * size / 72)
     return fig
+
+
+LEGEND_ROWS = 3
+"""Lines of a legend for which a figure has space."""
+
+
+def by_rows(entries: Sequence[Item], columns: int) -> list[Item]:
+    """Order entries for a legend that matplotlib fills by columns, so that they read by rows."""
+    return [entry for column in range(columns) for entry in entries[column::columns]]
 
 
 _UNNAMED = re.compile(r"_(child|container)\d+|_nolegend_|")
@@ -338,11 +355,24 @@ def _spread_apart(positions: Sequence[float], gap: float, low: float, top: float
 
 
 def short(name: str, most: int = 28) -> str:
-    """Return a name for a figure; a long one loses its middle.
+    """Return a single name for a figure; a long one loses its middle. See also `short_names`."""
+    return _escape(shorten(name, most))
 
-    Dollar signs are escaped: matplotlib takes text between two for a formula.
+
+def short_names(names: Iterable[str], most: int | None = None) -> list[str]:
+    """Return names that a figure shows together; long ones keep what differs between them.
+
+    By default they have at most 28 characters; 22 if there are so many that the lines of a legend
+    should have two.
     """
-    return shorten(name, most).replace("$", r"\$")
+    names = [*names]
+    most = most or (28 if len(names) <= LEGEND_ROWS else 22)
+    return [_escape(name) for name in shorten_names(names, most)]
+
+
+def _escape(name: str) -> str:
+    """Escape dollar signs: matplotlib takes text between two for a formula."""
+    return name.replace("$", r"\$")
 
 
 def check_plot(path: str | os.PathLike[str]) -> str:

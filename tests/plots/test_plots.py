@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from functools import cache
 from importlib import resources
@@ -25,6 +26,7 @@ from kgtrec.errors import UsageError
 from kgtrec.graph.statistics.popularity import entity_frequencies
 from kgtrec.plots import compare as drawing
 from kgtrec.plots import ranks as figures
+from kgtrec.plots import style
 from kgtrec.plots.studies import beta_curves, beta_heat_map, popularity
 from kgtrec.plots.style import COLOURS, DASHES, save, series_style
 from kgtrec.ranking.ranks import Ranks
@@ -73,6 +75,42 @@ def legend_of(figure: Any) -> list[str]:
     return [text.get_text() for text in figure.legends[0].get_texts()]
 
 
+def read_by_rows(figure: Any) -> list[str]:
+    """The texts of the legend from left to right, line by line, as people read them."""
+    figure.draw_without_rendering()
+    (legend,) = figure.legends
+    boxes = [(text.get_window_extent(), text.get_text()) for text in legend.get_texts()]
+    lines: list[list[tuple[float, str]]] = []
+    top = math.inf
+    for box, text in sorted(boxes, key=lambda each: -each[0].y0):
+        if box.y1 < top:
+            lines.append([])
+            top = box.y0
+        lines[-1].append((box.x0, text))
+    return [text for line in lines for _, text in sorted(line)]
+
+
+@pytest.mark.parametrize("count", range(1, 10))
+def test_legends_are_read_by_rows_and_further_entries_are_last(count: int) -> None:
+    names = [f"model {number}" for number in range(count)]
+    figure, axes = style.figure()
+    style.draw_lines(axes, [(name, [0, 1], [0, 1]) for name in names])
+    style.legend_above(figure, [style.range_patch("range")])
+    assert read_by_rows(figure) == [*names, "range"]
+    (panel,) = figure.axes
+    assert panel.get_window_extent().height > 1.0 * figure.dpi
+
+
+def test_long_names_of_models_keep_what_differs() -> None:
+    several = some()
+    names = [f"experiments-of-2026_margin-{number}.5_batch-1024" for number in range(len(several))]
+    results = dict(zip(names, several.values(), strict=True))
+    shown = figures.rank_types(results).axes[0].get_yticklabels()
+    for number, label in enumerate(shown):
+        assert f"margin-{number}.5" in label.get_text()
+        assert len(label.get_text().removesuffix(figures.NO_TIES)) <= 28
+
+
 def test_rank_distribution_is_hits_at_every_k_above_a_random_scorer() -> None:
     figure = figures.rank_distribution(ranks())
     drawn = lines_of(figure)
@@ -87,7 +125,7 @@ def test_rank_distribution_is_hits_at_every_k_above_a_random_scorer() -> None:
     lines = drawn_lines(figure)
     assert lines[figures.CHANCE].get_color() != lines["random"].get_color()
     assert lines[figures.CHANCE].get_zorder() > lines["random"].get_zorder()
-    assert legend_of(figure) == [figures.CHANCE, *NAMES]
+    assert read_by_rows(figure) == [*NAMES, figures.CHANCE]
 
 
 def test_tie_widths_are_drawn_in_steps_and_models_without_ties_are_named() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import combinations, product
+from itertools import combinations, cycle, product
 from pathlib import Path
 from typing import Any
 
@@ -157,8 +157,16 @@ def shares() -> RelationDistributions:
     return RelationDistributions(tuple(NAMES[:2]), classes, counts, np.array([0.0, 0.25]))
 
 
+def many_models() -> dict[str, kgtrec.Ranks]:
+    """Ranks of nine models whose long names differ only in the middle."""
+    names = (f"experiments-of-2026_transe_margin-{number}.5_batch-1024" for number in range(9))
+    return dict(zip(names, cycle(ranks_of_all().values()), strict=False))
+
+
 FIGURES: dict[str, Callable[[], Figure]] = {
     "rank_distribution": lambda: plots.rank_distribution(ranks_of_all()),
+    "rank_distribution, many": lambda: plots.rank_distribution(many_models()),
+    "tie_widths, many": lambda: plots.tie_widths(many_models()),
     "tie_widths": lambda: plots.tie_widths(ranks_of_all()),
     "rank_types": lambda: plots.rank_types(results()),
     "relations": lambda: plots.relations(results()),
@@ -410,6 +418,13 @@ def test_what_looks_can_find_faults() -> None:
     faults = " ".join(faults_of(figure))
     for fault in ("is clipped", "'first' meets 'second'", "a legend is on a panel"):
         assert fault in faults
+
+
+def test_legends_have_an_entry_for_each_of_many_models() -> None:
+    (legend,) = FIGURES["rank_distribution, many"]().legends
+    shown = [text.get_text() for text in legend.get_texts()]
+    assert len({*shown}) == 10
+    assert all(any(f"margin-{number}.5" in text for text in shown) for number in range(9))
 
 
 AWKWARD = ("_first", "x$y", "$x$", "_child3x", "a_b")
