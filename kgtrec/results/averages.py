@@ -64,7 +64,7 @@ class Averages:
 
     def _in_brackets(self, other: Value) -> str:
         gap = self.gap(other)
-        return "" if gap is None else f" (gap {gap:+.4f})"
+        return "" if gap is None else f" (gap {round(gap, 4) + 0.0:+.4f})"
 
     def to_dict(self, prefix: str) -> dict[str, float]:
         """Map keys such as ``share.N-N`` and ``gap.both.realistic.macro.mrr`` to numbers."""

@@ -79,6 +79,7 @@ class Browser:
         os.close(from_browser)
         self._number, self._read, self._session = 0, b"", ""
         self.log: list[dict[str, Any]] = []  # warnings and errors of pages
+        self.requests: list[str] = []  # addresses that pages asked for
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
         self._session = attached["sessionId"]
@@ -132,6 +133,8 @@ class Browser:
     def _note(self, event: dict[str, Any]) -> None:
         if event.get("method") in ("Runtime.exceptionThrown", "Log.entryAdded"):
             self.log.append(event["params"])
+        elif event.get("method") == "Network.requestWillBeSent":
+            self.requests.append(event["params"]["request"]["url"])
 
     def open(self, url: str) -> None:
         self.call("Page.navigate", url=url)

@@ -353,6 +353,7 @@ def _comparison_data(comparison: SystemComparison) -> dict[str, Any]:
     return {
         "key": samples.name,
         "title": samples.title,
+        "label": f"{samples.title}, {Measure.parse(samples.name).averaging.replace('_', ' ')}",
         "digits": samples.digits,
         "higher": samples.higher_is_better,
         "sentence": comparison.sentence(f"{samples.title} over {samples.unit}"),

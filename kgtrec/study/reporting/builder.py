@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kgtrec._internal.bootstrap import Resampling
+from kgtrec._internal.text import shorten_names
 from kgtrec.errors import UsageError
 from kgtrec.graph.statistics.relations import CATEGORIES, UNSEEN, relation_categories
 from kgtrec.measures import Measure
@@ -47,6 +48,10 @@ HEADLINE = (
 BY_PART = ("mrr", "hits@1", "hits@10", "mr")
 COMPARED = ("mrr", "hits@10", "macro.mrr")
 DRAWN = Resampling(resamples=1000)
+NAME_WIDTH = 28
+"""Most characters of a model's name in headings, legends and charts."""
+FEW = 3
+"""Most models whose averages the summary states."""
 
 
 def build_page_data(
@@ -101,8 +106,9 @@ def build_page_data(
         "caption": caption_of_page(table),
         "warnings": _list_warnings(results),
         "models": list(aligned),
+        "short": shorten_names(list(aligned), NAME_WIDTH),
     }
-    averages = Section({}, _average_sentences(results, graph, side))
+    averages = Section({}, _average_sentences(results, graph, side, table.best_model()[1]))
     return assemble_data(head, sections, [headline, comparisons, ties, parts, averages])
 
 
@@ -189,14 +195,19 @@ def _changes(systems: Mapping[str, Ranks], runs: Mapping[str, RunColumns]) -> li
 
 
 def _average_sentences(
-    results: Mapping[str, Result], graph: Graph | None, side: str
+    results: Mapping[str, Result], graph: Graph | None, side: str, best: str
 ) -> tuple[str, ...]:
-    """Say micro and macro MRR of each model, and categories of answers; nothing without a graph."""
+    """Say micro and macro MRR of each model, and categories of answers; nothing without a graph.
+
+    Of more than `FEW` models, only the best is in the sentence: the table has the others.
+    """
     ranks = next(iter(results.values())).ranks
     if graph is None or not ranks.of_graph or "train" not in graph.splits or side == "qualifier":
         return ()
-    averages = {name: averages_of(result, graph) for name, result in results.items()}
-    if len(averages) > 1:
-        by_name = {f"MRR of {name}": of_model for name, of_model in averages.items()}
-        return (sentence_on(by_name),)
-    return tuple(of_model.sentence() for of_model in averages.values())
+    several, shown = len(results) > 1, results
+    if len(results) > FEW:
+        shown = {best: results[best]}
+    averages = {name: averages_of(result, graph) for name, result in shown.items()}
+    if several:
+        return (sentence_on({f"MRR of {name}": each for name, each in averages.items()}),)
+    return tuple(each.sentence() for each in averages.values())

@@ -19,6 +19,7 @@ from compare_cases import graph, systems
 
 import kgtrec
 from kgtrec._internal.bootstrap import Resampling
+from kgtrec._internal.text import shorten_names
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.study import compare, samples_of_ranks
 from kgtrec.study.changes import answer_changes
@@ -354,7 +355,9 @@ def test_labels_stay_text_on_the_page_and_in_downloads(browser, url, data):
     assert browser.eval("window.evil") is None
     assert browser.eval("document.querySelectorAll('main img, main script').length") == 0
     shown = column(browser, "headline", 0)
-    assert shown == list(NAMES)
+    assert shown == data["short"] == shorten_names(NAMES, 28)
+    tips = "[...document.querySelectorAll('#headline tbody th [data-tip]')].map(e => e.dataset.tip)"
+    assert browser.eval(tips) == [NAMES[0]]
     assert column(browser, "relations", 0)[0] == data["relations"]["names"][0]
     assert EVIL in column(browser, "relations", 0)[0]
     browser.eval("window.kept = []; download = (...given) => window.kept.push(given)")
@@ -410,8 +413,12 @@ def test_rows_have_pages_and_are_searched(browser: Browser, url: str) -> None:
     found = sorted(name[:3] for name in column(browser, "relations", 0))
     assert found == [f"r1{i}" for i in range(10)]
     browser.type("zzz")
-    assert column(browser, "relations", 0) == []
-    assert browser.eval(status) == "0 to 0 of 0"
+    assert column(browser, "relations", 0) == ["No relation matches."]
+    assert browser.eval(status) == "No relation matches."
+    browser.eval("document.querySelector('#relations input').select()")
+    browser.type("r00")
+    assert len(column(browser, "relations", 0)) == 1
+    assert browser.eval(status) == "1 to 1 of 1"
 
 
 def test_definitions_and_order_on_pointing_and_by_keyboard(browser: Browser, url: str) -> None:
@@ -424,7 +431,7 @@ def test_definitions_and_order_on_pointing_and_by_keyboard(browser: Browser, url
     before = column(browser, "headline", 1)
     browser.press("Enter")
     assert column(browser, "headline", 1) == sorted(before, reverse=True)
-    assert browser.eval("document.activeElement.textContent") == "MRR"
+    assert browser.eval("document.activeElement.textContent") == "MRR ↑"
     browser.eval("document.querySelector('#headline').scrollIntoView({behavior: 'instant'})")
     x, y = browser.eval(
         "(box => [box.left + 5, box.top + 5])"
@@ -547,6 +554,10 @@ def test_numbers_are_those_of_python(browser: Browser, url: str) -> None:
     ranks = browser.eval("[1, 1234, 2.5, null].map(rankText)")
     assert ranks == ["1", "1,234", "2.5", "\u2013"]
     assert browser.eval("[shown(0, 4), smallText(1e-9)]") == ["0", "< 0.00001"]
+    zeros = "[0, -0, 1e-17, -1e-17, 4e-7, -4e-7, 6e-7].map(value => shown(value, 6))"
+    assert browser.eval(zeros) == ["0", "0", "0", "0", "≈0", "≈0", "0.000001"]
+    marks = "places(['0.5000', '≈0', '0', '\\u2013'], true)"
+    assert browser.eval(marks) == ["best", "second", "second", ""]
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -2,12 +2,12 @@
 
 const DATA = JSON.parse(document.getElementById("data").textContent);
 const MODELS = DATA.models;
+const SHORT = DATA.short; // long names of models without the words that all share
 
 function definition(key) {
   const entry = DATA.definitions[key];
   if (!entry) return undefined;
-  const better = entry.higher === null ? "" : entry.higher ? " Higher is better." : " Lower is better.";
-  return `${entry.title}: ${entry.help}${entry.formula ? ` Formula: ${entry.formula}.` : ""} Range ${entry.range}.${better}`;
+  return `${entry.title}: ${entry.help}${entry.formula ? ` Formula: ${entry.formula}.` : ""} Range ${entry.range}.${direction(entry.higher)}`;
 }
 
 const keyOf = metric => `${DATA.side}.realistic.micro.${metric}`;
@@ -42,16 +42,19 @@ function foldButton() {
 
 // Print has every section, and up to PRINTED rows of each table.
 function printWhole() {
-  let closed = null;
+  let closed = null, extras = [];
   const before = () => {
     if (closed) return;
     closed = folds.filter(fold => !fold.open);
     closed.forEach(fold => { fold.open = true; });
+    extras = [...document.querySelectorAll("details.whole:not([open])")];
+    extras.forEach(box => { box.open = true; });
     printing.forEach(print => print(true));
   };
   const after = () => {
     if (!closed) return;
     closed.forEach(fold => { fold.open = false; });
+    extras.forEach(box => { box.open = false; });
     closed = null;
     printing.forEach(print => print(false));
   };
@@ -64,10 +67,18 @@ function summary() {
   section("summary", "Summary", make("ul", { class: "facts" }, ...DATA.summary.map(text => make("li", {}, isolated(text)))));
 }
 
-const modelColumn = () => ({ title: "Model", text: true, get: model => MODELS[model], mark: sample });
+// A model's marker beside its name.
+function named(model) {
+  const isShort = SHORT[model] !== MODELS[model];
+  return make("span", { class: "entry", "data-tip": isShort ? MODELS[model] : undefined }, sample(model), make("bdi", {}, ...breakable(SHORT[model])));
+}
+
+const modelColumn = (title = "Model", order = null) => ({ title, text: true, get: row => MODELS[order ? order[row] : row], show: (_, row) => named(order ? order[row] : row) });
+// The heading of a model's column.
+const ofModel = (model, measure = "") => ({ title: MODELS[model] + measure, head: SHORT[model] + measure, name: true });
 
 function legend() {
-  return make("ul", { class: "legend", "aria-label": "Models" }, ...MODELS.map((name, model) => make("li", { class: "entry" }, sample(model), isolated(name))));
+  return make("ul", { class: "legend", "aria-label": "Models" }, ...MODELS.map((_, model) => make("li", {}, named(model))));
 }
 
 function choice(label, names, texts, change) {
@@ -79,36 +90,46 @@ function metricChoice(change) {
   return choice("Metric", DATA.metrics, DATA.metrics.map(metric => info(metric).title), change);
 }
 
+// A measure with the sign of its better direction, and the same in words.
+const titled = entry => entry.title + arrow(entry.higher);
+const direction = higher => higher === null || higher === undefined ? "" : higher ? " Higher is better." : " Lower is better.";
+
 function modelColumns(values, metric) {
   const about = definition(keyOf(metric));
-  return MODELS.map((name, model) => ({ title: name, name: true, model: true, digits: info(metric).digits, definition: about, tip: about, get: row => values[metric][model][row] }));
+  return MODELS.map((_, model) => ({ ...ofModel(model), model: true, digits: info(metric).digits, definition: about, tip: about, get: row => values[metric][model][row] }));
 }
 
 function headline() {
   const place = section("headline", "Results");
   const { keys, kinds, values, ends } = DATA.headline, groups = [["", 1]];
   kinds.forEach(kind => { const last = groups[groups.length - 1]; if (last[0] === kind) last[1]++; else groups.push([kind, 1]); });
-  const columns = keys.map((key, i) => ({ title: DATA.definitions[key].title, definition: definition(key), tip: definition(key), digits: DATA.definitions[key].digits, get: model => values[i][model], ends: model => ends[i][model] }));
+  const columns = keys.map((key, i) => ({ title: DATA.definitions[key].title, head: titled(DATA.definitions[key]), definition: definition(key), tip: definition(key), digits: DATA.definitions[key].digits, get: model => values[i][model], ends: model => ends[i][model] }));
   const marks = keys.map((key, i) => places(MODELS.map((_, model) => printed(columns[i], model)), DATA.definitions[key].higher));
-  dataTable(place, { columns: [modelColumn(), ...columns], rows: MODELS.length, across: false, mark: (row, number) => number ? marks[number - 1][row] : "", groups, label: "Results of all models", file: "results", caption: MODELS.length > 2 ? "The best of a column is bold on colour, the second best underlined." : "The best of a column is bold on colour." });
+  dataTable(place, { columns: [modelColumn(), ...columns], rows: MODELS.length, across: false, mark: (row, number) => number ? marks[number - 1][row] : "", groups, label: "Results of all models", file: "results", caption: MODELS.length > 2 ? "The best of a column is bold on colour, the second best in a frame. Arrows show which direction is better." : "The best of a column is bold on colour. Arrows show which direction is better." });
+  if (SHORT.some((name, model) => name !== MODELS[model])) {
+    place.append(make("details", { class: "whole" }, make("summary", {}, "The whole names of the models"), make("ul", { class: "names" }, ...MODELS.map((name, model) => make("li", {}, named(model), make("bdi", {}, ...breakable(name)))))));
+  }
 }
 
 function parts() {
   const place = section("parts", "Sides and categories"), { names, questions, instances, values, low, high } = DATA.parts;
-  const groups = metric => names.map((name, row) => ({ name, points: MODELS.map((model, i) => ({ model: i, name: model, value: values[metric][i][row], low: low[metric][i][row], high: high[metric][i][row] })) }));
-  const drawn = metric => ({ groups: groups(metric), xLabel: info(metric).title, label: `${info(metric).title} of every model by part, with intervals` });
-  const change = metric => { chart.options = drawn(metric); chart.draw(); table.update(columns(metric), info(metric).higher); };
-  place.append(make("div", { class: "controls" }, metricChoice(change)), legend());
+  const groups = metric => names.map((name, row) => ({ name, points: SHORT.map((model, i) => ({ model: i, name: model, value: values[metric][i][row], low: low[metric][i][row], high: high[metric][i][row] })) }));
+  const drawn = metric => ({ groups: groups(metric), legend, xLabel: titled(info(metric)), label: `${info(metric).title} of every model by part, with intervals` });
+  const change = metric => { chart.options = drawn(metric); chart.draw(); table.update(columns(metric), info(metric).higher, caption(metric)); };
+  place.append(make("div", { class: "controls" }, metricChoice(change)));
   const chart = intervalChart(figure(place, "Values on parts of the answers, with 95 % intervals from resampling the questions. Head: the head is predicted."), drawn("mrr"));
+  const needed = !DATA.relations ? " By the terms of the questions." : DATA.relations.categories ? "" : " Categories and quartiles of popularity need the graph (--graph).";
+  const caption = metric => `${titled(info(metric))} of every model by part: the values of the chart.${needed}`;
   const columns = metric => [{ title: "Part", text: true, get: row => names[row] }, { title: "Questions", get: row => questions[row] }, { title: "Answers", get: row => instances[row] }, ...modelColumns(values, metric)];
-  const table = dataTable(place, { columns: columns("mrr"), rows: names.length, higher: true, label: "Metrics by part", file: "parts", caption: !DATA.relations ? "By the terms of the questions." : "The same values as a table." + (DATA.relations.categories ? "" : " Categories and quartiles of popularity need the graph (--graph).") });
+  const table = dataTable(place, { columns: columns("mrr"), rows: names.length, higher: true, label: "Metrics by part", file: "parts", caption: caption("mrr") });
 }
 
 function relations() {
   if (!DATA.relations) return;
   const place = section("relations", "Relations"), { names, instances, categories, values } = DATA.relations;
   const columns = metric => [{ title: "Relation", text: true, get: row => names[row] }, { title: "Answers", get: row => instances[row] }, ...(categories ? [{ title: "Category", text: true, get: row => categories[row] }] : []), ...modelColumns(values, metric)];
-  const table = dataTable(place, { columns: columns("mrr"), rows: names.length, higher: true, sorted: 1, search: "Search relations", label: "Metrics by relation", file: "relations", controls: [metricChoice(metric => table.update(columns(metric), info(metric).higher))], caption: "One row per relation. Click a heading to sort; click again to reverse." });
+  const caption = metric => `${titled(info(metric))} of every model, one row per relation. Click a heading to sort; click again to reverse.`;
+  const table = dataTable(place, { columns: columns("mrr"), rows: names.length, higher: true, sorted: 1, search: "Search relations", none: "No relation matches.", label: "Metrics by relation", file: "relations", controls: [metricChoice(metric => table.update(columns(metric), info(metric).higher, caption(metric)))], caption: caption("mrr") });
 }
 
 function figure(place, caption) {
@@ -127,9 +148,9 @@ function asTable(place, label, file, columns, rows) {
 
 function distribution() {
   const place = section("distribution", "Distribution of ranks"), { k, share } = DATA.distribution;
-  const series = MODELS.map((name, model) => ({ name, points: k.map((cut, i) => [cut, share[model][i]]) }));
+  const series = SHORT.map((name, model) => ({ name, whole: MODELS[model], points: k.map((cut, i) => [cut, share[model][i]]) }));
   lineChart(figure(place, "Share of answers with a realistic rank of at most k: Hits@k for every k."), { series, xLabel: "k", yLabel: "share of answers", label: "Share of answers with rank at most k, one line per model" });
-  asTable(place, "Distribution of ranks", "distribution", [{ title: "k", get: i => k[i] }, ...MODELS.map((name, model) => ({ title: name, name: true, digits: 4, get: i => share[model][i] }))], k.length);
+  asTable(place, "Distribution of ranks", "distribution", [{ title: "k", get: i => k[i] }, ...MODELS.map((_, model) => ({ ...ofModel(model), digits: 4, get: i => share[model][i] }))], k.length);
 }
 
 function ties() {
@@ -146,28 +167,28 @@ function ties() {
 function popularity() {
   const place = section("popularity", "Popularity of the answer"), { from, to, instances, values } = DATA.popularity;
   const span = from.map((low, i) => low === to[i] ? rounded(low, 0) : `${rounded(low, 0)} to ${rounded(to[i], 0)}`);
-  const series = metric => MODELS.map((name, model) => ({ name, points: from.map((low, i) => [Math.max(0.5, Math.sqrt(Math.max(low, 0.25) * Math.max(to[i], 0.25))), values[metric][model][i], `${span[i]} triples`]) }));
+  const series = metric => SHORT.map((name, model) => ({ name, whole: MODELS[model], points: from.map((low, i) => [Math.max(0.5, Math.sqrt(Math.max(low, 0.25) * Math.max(to[i], 0.25))), values[metric][model][i], `${span[i]} triples`]) }));
   const controls = make("div", { class: "controls" });
   place.append(controls);
-  const chart = lineChart(figure(place, "A metric by the number of triples of the predicted entity, in bins that double. Bins of few answers are noisy: see the table."), { series: series("mrr"), least: 0.5, dots: true, xLabel: "triples of the predicted entity", yLabel: info("mrr").title, label: "MRR by popularity of the answer, one line per model" });
-  controls.append(metricChoice(metric => { chart.options = { ...chart.options, series: series(metric), yLabel: info(metric).title, label: `${info(metric).title} by popularity of the answer, one line per model` }; chart.draw(); }));
-  asTable(place, "Popularity of the answer", "popularity", [{ title: "Triples", text: true, get: i => span[i] }, { title: "Answers", get: i => instances[i] }, ...DATA.metrics.flatMap(metric => MODELS.map((name, model) => ({ title: `${name}: ${info(metric).title}`, name: true, digits: info(metric).digits, get: i => values[metric][model][i] })))], from.length);
+  const chart = lineChart(figure(place, "A metric by the number of triples of the predicted entity, in bins that double. Bins of few answers are noisy: see the table."), { series: series("mrr"), least: 0.5, dots: true, xLabel: "triples of the predicted entity", yLabel: titled(info("mrr")), label: "MRR by popularity of the answer, one line per model" });
+  controls.append(metricChoice(metric => { chart.options = { ...chart.options, series: series(metric), yLabel: titled(info(metric)), label: `${info(metric).title} by popularity of the answer, one line per model` }; chart.draw(); }));
+  asTable(place, "Popularity of the answer", "popularity", [{ title: "Triples", text: true, get: i => span[i] }, { title: "Answers", get: i => instances[i] }, ...DATA.metrics.flatMap(metric => MODELS.map((_, model) => ({ ...ofModel(model, `, ${info(metric).title}`), digits: info(metric).digits, get: i => values[metric][model][i] })))], from.length);
 }
 
 function comparison() {
   if (!DATA.comparisons.length) return;
   const place = section("comparison", "Comparison"), box = make("div", {}), controls = make("div", { class: "controls" });
   place.append(controls, box);
-  controls.append(choice("Measure", DATA.comparisons.map((_, i) => String(i)), DATA.comparisons.map(one => one.key), value => show(DATA.comparisons[Number(value)])));
+  controls.append(choice("Measure", DATA.comparisons.map((_, i) => String(i)), DATA.comparisons.map(one => one.label), value => show(DATA.comparisons[Number(value)])));
   function show(one) {
     box.replaceChildren();
     const percent = `${Math.round(one.confidence * 100)} %`;
     box.append(make("p", {}, isolated(one.sentence)));
-    intervalChart(figure(box, `Values with ${percent} intervals, from resampling the questions.`), { groups: one.order.map(i => ({ name: MODELS[i], points: [{ model: i, name: MODELS[i], value: one.values[i], low: one.low[i], high: one.high[i] }] })), xLabel: one.title, label: `${one.title} of all models with intervals` });
-    const about = `Difference in ${one.title}: the model of the row minus that of the column. Bold on colour: significant at p < ${one.level} (${one.method}).`;
-    const columns = one.order.map(j => ({ title: MODELS[j], name: true, digits: one.digits, get: row => one.difference[one.order[row]][j], tip: about }));
-    dataTable(box, { columns: [{ title: "minus →", text: true, get: row => MODELS[one.order[row]] }, { title: one.title, digits: one.digits, get: row => one.values[one.order[row]] }, ...columns], rows: MODELS.length, sortable: false, across: false, mark: (row, number) => number > 1 && one.p[one.order[row]][one.order[number - 2]] !== null && one.p[one.order[row]][one.order[number - 2]] < one.level ? "won" : "", label: "Differences of all pairs", file: "differences", caption: about });
-    asTable(box, "p-values of all pairs", "p-values", [{ title: "p", text: true, get: row => MODELS[one.order[row]] }, ...one.order.map(j => ({ title: MODELS[j], name: true, print: smallText, get: row => one.p[one.order[row]][j] }))], MODELS.length);
+    intervalChart(figure(box, `Values with ${percent} intervals, from resampling the questions.`), { marked: true, groups: one.order.map(i => ({ name: SHORT[i], whole: MODELS[i], points: [{ model: i, name: SHORT[i], value: one.values[i], low: one.low[i], high: one.high[i] }] })), xLabel: titled({ ...one, title: one.label }), label: `${one.title} of all models with intervals` });
+    const about = `Difference in ${titled(one)}: the model of the row minus that of the column. Bold on colour: significant at p < ${one.level} (${one.method}).`;
+    const columns = one.order.map(j => ({ ...ofModel(j), digits: one.digits, get: row => one.difference[one.order[row]][j], tip: about }));
+    dataTable(box, { columns: [modelColumn("minus →", one.order), { title: one.title, head: titled(one), digits: one.digits, get: row => one.values[one.order[row]] }, ...columns], rows: MODELS.length, sortable: false, across: false, mark: (row, number) => number > 1 && one.p[one.order[row]][one.order[number - 2]] !== null && one.p[one.order[row]][one.order[number - 2]] < one.level ? "won" : "", label: "Differences of all pairs", file: "differences", caption: about });
+    asTable(box, "p-values of all pairs", "p-values", [modelColumn("p", one.order), ...one.order.map(j => ({ ...ofModel(j), print: smallText, get: row => one.p[one.order[row]][j] }))], MODELS.length);
   }
   show(DATA.comparisons[0]);
 }
@@ -178,8 +199,8 @@ function changes() {
   const box = make("div", {}), controls = make("div", { class: "controls" });
   let [before, after] = DATA.changes[0].models;
   const turned = (event, model) => { event.value = String(model); };
-  const from = choice("Before", MODELS.map((_, i) => String(i)), MODELS, value => { if (Number(value) === after) turned(to.lastChild, after = before); before = Number(value); show(); });
-  const to = choice("After", MODELS.map((_, i) => String(i)), MODELS, value => { if (Number(value) === before) turned(from.lastChild, before = after); after = Number(value); show(); });
+  const from = choice("Before", MODELS.map((_, i) => String(i)), SHORT, value => { if (Number(value) === after) turned(to.lastChild, after = before); before = Number(value); show(); });
+  const to = choice("After", MODELS.map((_, i) => String(i)), SHORT, value => { if (Number(value) === before) turned(from.lastChild, before = after); after = Number(value); show(); });
   turned(from.lastChild, before);
   turned(to.lastChild, after);
   controls.append(from, to);
@@ -188,10 +209,10 @@ function changes() {
     box.replaceChildren();
     // The data have one order of two models; the other order has the same counts, swapped.
     const one = DATA.changes.find(pair => pair.models.includes(before) && pair.models.includes(after));
-    const [first, second] = one.models[0] === before ? [0, 1] : [1, 0], names = [MODELS[before], MODELS[after]];
+    const [first, second] = one.models[0] === before ? [0, 1] : [1, 0];
     const { hits, best, largest } = one;
     dataTable(box, { columns: [{ title: "Side", text: true, get: i => hits[i][0] }, { title: "Measure", text: true, get: i => hits[i][1] }, { title: "Answers", get: i => hits[i][2] },
-      { title: names[0], name: true, digits: 4, get: i => hits[i][3 + first] }, { title: names[1], name: true, digits: 4, get: i => hits[i][3 + second] },
+      { ...ofModel(before), digits: 4, get: i => hits[i][3 + first] }, { ...ofModel(after), digits: 4, get: i => hits[i][3 + second] },
       { title: "Gained", get: i => hits[i][5 + first] }, { title: "Lost", get: i => hits[i][5 + second] },
       { title: "Changed", digits: 4, get: i => hits[i][7], tip: "Gained and lost, as a share of all answers." }], rows: hits.length, sortable: false, across: false, label: "Answers gained and lost", file: "gained-and-lost" });
     if (best) dataTable(box, { columns: [{ title: "Side", text: true, get: i => best[i][0] }, { title: "Questions", get: i => best[i][1] },
@@ -201,7 +222,7 @@ function changes() {
       { title: "Both right", get: i => best[i][7], tip: "With different answers." }, { title: "Both wrong", get: i => best[i][8], tip: "With different entities." }], rows: best.length, sortable: false, across: false, label: "Agreement of best answers", file: "best-answers" });
     else box.append(make("p", { class: "quiet" }, "Add the runs (kgtrec report --run) to see how often both put the same entity first."));
     dataTable(box, { columns: [{ title: "Question", text: true, get: i => largest[i][0] }, { title: "Answer", text: true, get: i => largest[i][1] },
-      { title: names[0], name: true, model: true, print: rankText, get: i => largest[i][2 + first] }, { title: names[1], name: true, model: true, print: rankText, get: i => largest[i][2 + second] }], rows: largest.length, higher: false, label: "Largest changes", file: "largest-changes", caption: "The answers whose ranks change most, by the difference of reciprocal ranks; ? is the missing entity." });
+      { ...ofModel(before), model: true, print: rankText, get: i => largest[i][2 + first] }, { ...ofModel(after), model: true, print: rankText, get: i => largest[i][2 + second] }], rows: largest.length, higher: false, label: "Largest changes", file: "largest-changes", caption: "The answers whose ranks change most, by the difference of reciprocal ranks; ? is the missing entity." });
   }
   show();
 }
@@ -213,7 +234,7 @@ function questions() {
   let model = MODELS[0], kind = "worst";
   const kinds = { worst: "Worst", best: "Best (rarest answers first)", ahead: "Furthest ahead of the others" };
   const known = Object.keys(kinds).filter(name => lists[model][name]);
-  controls.append(choice("Model", MODELS, MODELS, value => { model = value; show(); }), choice("Answers", known, known.map(name => kinds[name]), value => { kind = value; show(); }));
+  controls.append(choice("Model", MODELS, SHORT, value => { model = value; show(); }), choice("Answers", known, known.map(name => kinds[name]), value => { kind = value; show(); }));
   place.append(controls, box);
   function first(row, number) {
     const answers = rows[row].first[number];
@@ -224,8 +245,8 @@ function questions() {
     const chosen = lists[model][kind], at = MODELS.indexOf(model);
     const columns = [{ title: "Question", text: true, get: i => rows[chosen[i]].question }, { title: "Answer", text: true, get: i => rows[chosen[i]].answer }, { title: "Popularity", get: i => rows[chosen[i]].popularity, tip: "Triples that contain the answer." }];
     if (runs.includes(model)) columns.push({ title: "Ranked first", text: true, get: i => first(chosen[i], at), tip: `The best candidates by ${model}; ✓ marks answers.` });
-    MODELS.forEach((name, number) => columns.push({ title: name, name: true, model: true, print: rankText, get: i => rows[chosen[i]].ranks[number], tip: "Realistic rank of the answer." }));
-    dataTable(box, { columns, rows: chosen.length, higher: false, label: "Questions", file: "questions", caption: "Ranks by every model; ? is the missing entity." });
+    MODELS.forEach((_, number) => columns.push({ ...ofModel(number), model: true, print: rankText, get: i => rows[chosen[i]].ranks[number], tip: "Realistic rank of the answer." }));
+    dataTable(box, { columns, rows: chosen.length, higher: false, label: "Questions", file: "questions", caption: `${SHORT[at]}, ${kinds[kind].toLowerCase()}: ranks of answers by every model (1 is best); ? is the missing entity.` });
   }
   show();
 }

@@ -16,12 +16,78 @@ function make(name, attributes, ...children) {
 // Labels keep their own direction of writing: marks of direction in them change nothing around.
 const isolated = text => make("bdi", {}, text);
 
-// A long label keeps its ends: styles cut its first part where it is too wide. Its text stays whole.
-const LONG = 40, TAIL = 16;
-function label(text) {
-  const signs = [...text];
-  if (signs.length <= LONG) return isolated(text);
-  return make("bdi", { class: "cut", "data-tip": text }, make("span", {}, signs.slice(0, -TAIL).join("")), make("span", {}, signs.slice(-TAIL).join("")));
+// A label is on one line and loses its middle only if the table has no space for it (`fitLabels`). Its text stays whole.
+// On narrow screens and on paper it has several lines, which break after signs.
+const label = text => make("bdi", { class: "label" }, ...breakable(text));
+
+const pieces = text => text.split(/(?<=[-/…]|[.,] |_(?=.{12}))/);
+const breakable = text => pieces(text).flatMap((part, i) => i ? [document.createElement("wbr"), part] : [part]);
+
+// Show a label in a width: its first and last letters, with the others between them out of sight. Return what is seen.
+function cutLabel(element, width, font) {
+  const text = element.textContent, signs = [...text];
+  element.classList.remove("whole");
+  if (widthOf(text, font) <= width) {
+    element.replaceChildren(...breakable(text));
+    delete element.dataset.tip;
+    return text;
+  }
+  let fits = 2, above = signs.length;
+  const ends = n => [signs.slice(0, Math.floor(n / 2)).join(""), signs.slice(signs.length - Math.ceil(n / 2)).join("")];
+  while (above - fits > 1) {
+    const n = (fits + above) >> 1;
+    if (widthOf(ends(n).join("…"), font) <= width) fits = n; else above = n;
+  }
+  const [start, end] = ends(fits), middle = signs.slice(Math.floor(fits / 2), signs.length - Math.ceil(fits / 2)).join("");
+  element.dataset.tip = text;
+  element.replaceChildren(start, make("span", { class: "gone" }, middle), make("span", { class: "end" }, end));
+  return ends(fits).join("…");
+}
+
+// Labels whose ends are equal show all of their text, on several lines.
+function cutLabels(labels, widths, font) {
+  const seen = new Map();
+  labels.forEach((element, i) => {
+    const ends = cutLabel(element, widths[i], font);
+    if (!seen.has(ends)) seen.set(ends, []);
+    seen.get(ends).push(element);
+  });
+  for (const alike of seen.values()) {
+    if (new Set(alike.map(element => element.textContent)).size < 2) continue;
+    alike.forEach(element => { cutLabel(element, Infinity, font); element.classList.add("whole"); });
+  }
+}
+
+// Labels are not cut below this width in pixels, or below the second one if the table has to scroll anyway.
+const LEAST_LABEL = 190, SCROLLED_LABEL = 320, LINES = 3;
+
+// Give the labels of a table the space that its numbers leave: the widest columns of labels lose first.
+function fitLabels(scroll, table) {
+  const labels = [...table.querySelectorAll("tbody .label")];
+  if (!labels.length || !scroll.clientWidth) return;
+  const narrow = scroll.clientWidth < NARROW, columns = new Map(), of = element => element.closest("td, th").cellIndex;
+  table.classList.toggle("narrow", narrow);
+  const style = getComputedStyle(labels[0]), font = `${style.fontWeight} ${style.fontSize} ${style.fontFamily}`;
+  for (const element of labels) columns.set(of(element), Math.max(columns.get(of(element)) || 0, Math.ceil(widthOf(element.textContent, font)) + 4));
+  labels.forEach(element => { element.style.width = ""; cutLabel(element, Infinity, font); });
+  if (narrow) { // labels have several lines
+    const most = Math.floor(scroll.clientWidth * 0.48);
+    labels.forEach(element => { element.style.width = `${Math.min(columns.get(of(element)), most)}px`; });
+    cutLabels(labels, labels.map(() => most * (LINES - 0.3)), font);
+    return;
+  }
+  let beyond = table.offsetWidth - scroll.clientWidth;
+  const most = [...columns.values()].reduce((sum, width) => sum + Math.max(0, width - LEAST_LABEL), 0);
+  const least = most < beyond ? SCROLLED_LABEL : LEAST_LABEL;
+  while (beyond > 0) {
+    const [widest, width] = [...columns].reduce((a, b) => b[1] > a[1] ? b : a);
+    const next = Math.max(least, ...[...columns.values()].filter(each => each < width)), less = Math.min(beyond, width - next);
+    if (width <= least) break;
+    columns.set(widest, width - Math.max(less, 1));
+    beyond -= Math.max(less, 1);
+  }
+  for (const element of labels) element.style.width = `${columns.get(of(element))}px`;
+  cutLabels(labels, labels.map(element => columns.get(of(element))), font);
 }
 
 // A number as Python prints it: the decimal nearest to its exact value, and the even one of two that are equally near.
@@ -33,8 +99,14 @@ function rounded(value, digits) {
   return (value < 0 ? "-" : "") + whole.replace(/\B(?=(\d{3})+$)/g, ",") + (part ? `.${part}` : "");
 }
 
-const shown = (value, digits) => value === null || value === undefined ? "–"
-  : typeof value !== "number" ? String(value) : value === 0 ? "0" : rounded(value, digits);
+// Zero is "0"; what is only rounded to it is "≈0".
+function shown(value, digits) {
+  if (value === null || value === undefined) return "–";
+  if (typeof value !== "number") return String(value);
+  const text = rounded(value, digits);
+  return Number(text) !== 0 ? text : Math.abs(value) < NOISE ? "0" : "≈0";
+}
+const NOISE = 1e-12;
 
 // Ranks are whole numbers or, in the middle of ties, halves.
 const rankText = value => value === null ? "–" : rounded(value, Number.isInteger(value) ? 0 : 1);
@@ -94,16 +166,13 @@ function tooltips() {
 // Marks the best and second best of a row's numbers, as printed: "best", "second" or "" for each.
 function places(texts, higher) {
   if (higher === null || higher === undefined) return texts.map(() => "");
-  const numbers = texts.map(text => text === "–" ? null : Number(text.replaceAll(",", "")));
+  const numbers = texts.map(text => text === "–" ? null : Number(text.replaceAll(",", "").replace("≈", "")));
   if (numbers.some(Number.isNaN)) return texts.map(() => ""); // ends of what is open have no order
   const distinct = [...new Set(numbers.filter(n => n !== null))].sort((a, b) => higher ? b - a : a - b);
   if (distinct.length < 2) return texts.map(() => "");
   const second = numbers.filter(n => n === distinct[0]).length === 1;
   return numbers.map(n => n === distinct[0] ? "best" : second && n === distinct[1] ? "second" : "");
 }
-
-// What every table does before and after printing.
-const printing = [];
 
 // A shade at the side to which a table goes on, and a sentence as long as it is wider than its place.
 function cue(frame, scroll, hint) {
@@ -119,12 +188,14 @@ function cue(frame, scroll, hint) {
   observer.observe(scroll.firstChild);
 }
 
-// columns: [{title, definition, text: is it text, get: row => value, digits, tip, model: is it one of those compared,
-// ends: row => [low, high] of a value that is open, or null, print: value => text, mark: row => element before the text}]
+// columns: [{title, head: heading if it is another, definition, text: is it text, get: row => value, digits, tip, name: is
+// the heading a name, model: is it one of those compared, ends: row => [low, high] of a value that is open, or null, print:
+// value => text, show: (text, row) => element}]
 function dataTable(place, options) {
   const state = { columns: options.columns, order: null, sorted: options.sorted ?? null, descending: options.descending ?? true, start: 0, query: "", higher: options.higher };
   const body = make("tbody", {}), head = make("thead", {}), count = make("span", { role: "status", "aria-live": "polite" });
-  const table = make("table", {}, make("caption", {}, make("span", {}, options.caption || options.label)), head, body);
+  const caption = make("span", {}, options.caption || options.label);
+  const table = make("table", {}, make("caption", {}, caption), head, body);
   const scroll = make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Table: ${options.label}` }, table);
   const back = make("button", { type: "button", onclick: () => turn(-1) }, "Previous"), forth = make("button", { type: "button", onclick: () => turn(1) }, "Next");
   const pager = make("div", { class: "pager" }, back, forth, count);
@@ -167,22 +238,40 @@ function dataTable(place, options) {
   }
   function headings() {
     const cells = state.columns.map((column, number) => {
-      const name = column.name ? isolated(column.title) : column.title;
-      const inner = options.sortable === false ? (column.definition ? term(column.title, column.definition) : name)
+      const text = column.head ?? column.title, name = column.name ? make("bdi", {}, ...breakable(text)) : text;
+      const inner = options.sortable === false ? (column.definition ? term(text, column.definition) : name)
         : make("button", { type: "button", "data-tip": column.definition, "aria-description": column.definition, onclick: () => { sortBy(number); head.querySelectorAll("button")[number].focus(); } }, name);
-      return make("th", { scope: "col", class: (column.text ? "text" : "") + (column.name ? " name" : "") + (column.name && column.title.length > 20 ? " long" : ""), "aria-sort": options.sortable !== false && number === state.sorted ? (state.descending ? "descending" : "ascending") : undefined }, inner);
+      return make("th", { scope: "col", class: (column.text ? "text" : "") + (column.name ? " name" : "") + (column.name && text.length > 14 ? " long" : ""), "aria-sort": options.sortable !== false && number === state.sorted ? (state.descending ? "descending" : "ascending") : undefined }, inner);
     });
     head.replaceChildren(...(options.groups ? [groupLine(options.groups)] : []), make("tr", {}, ...cells));
   }
   function render() {
     const start = state.printed ? 0 : state.start, part = state.order.slice(start, start + (state.printed ? PRINTED : PAGE));
     body.replaceChildren(...part.map(rowOf));
+    if (!part.length) body.append(make("tr", {}, make("td", { class: "text empty", colspan: state.columns.length }, options.none || "No rows.")));
+    splitColumns();
     const first = part.length ? start + 1 : 0, last = start + part.length, all = state.order.length;
     const missing = state.printed && all > PRINTED ? `; ${rounded(all - PRINTED, 0)} more are in the file of "Download CSV"` : "";
-    count.textContent = all > PAGE || state.query ? `${rounded(first, 0)} to ${rounded(last, 0)} of ${rounded(all, 0)}${missing}` : "";
+    count.textContent = !all && state.query ? options.none : all > PAGE || state.query ? `${rounded(first, 0)} to ${rounded(last, 0)} of ${rounded(all, 0)}${missing}` : "";
     back.disabled = state.start === 0;
     forth.disabled = last >= state.order.length;
     back.hidden = forth.hidden = state.order.length <= PAGE;
+    if (!state.printed) fitLabels(scroll, table);
+  }
+  // Paper does not scroll: columns that do not fit beside the first one follow in further tables.
+  function splitColumns() {
+    if (state.split) headings();
+    scroll.querySelectorAll(".further").forEach(further => further.remove());
+    const blocks = state.printed && !options.groups ? paperBlocks(state.columns, body) : [];
+    for (const block of blocks.slice(1)) {
+      const further = table.cloneNode(true);
+      further.classList.add("further");
+      further.querySelector("caption span").textContent = `${caption.textContent} (continued)`;
+      keepColumns(further, block);
+      scroll.append(further);
+    }
+    if (blocks.length > 1) keepColumns(table, blocks[0]);
+    state.split = blocks.length > 1;
   }
   function rowOf(row) {
     const texts = state.columns.map(column => printed(column, row));
@@ -190,17 +279,41 @@ function dataTable(place, options) {
     const marks = options.across === false ? [] : places(compared.map(number => texts[number]), state.higher);
     return make("tr", {}, ...state.columns.map((column, number) => {
       const text = texts[number], mark = options.across === false ? (options.mark ? options.mark(row, number) : "") : marks[compared.indexOf(number)] || "";
-      if (number === 0) return make("th", { scope: "row" }, column.mark && column.mark(row), label(text));
+      if (number === 0) return make("th", { scope: "row" }, column.show ? column.show(text, row) : label(text));
       const spoken = mark === "best" ? "best" : mark === "second" ? "second best" : undefined;
-      return make("td", { class: `${column.text ? "text" : ""} ${mark}`.trim(), "data-tip": column.tip, "aria-description": spoken }, column.text ? label(text) : text);
+      return make("td", { class: `${column.text ? "text" : ""} ${mark}`.trim(), "data-tip": column.tip, "aria-description": spoken }, column.text ? label(text) : mark === "second" ? make("span", {}, text) : text);
     }));
   }
   arrange();
+  new ResizeObserver(() => { if (!state.printed) fitLabels(scroll, table); }).observe(scroll);
   printing.push(printed => { state.printed = printed; render(); });
   return {
-    update(columns, higher) { state.columns = columns; state.higher = higher; arrange(); },
+    update(columns, higher, text) { state.columns = columns; state.higher = higher; caption.textContent = text ?? caption.textContent; arrange(); },
     state, sortBy,
   };
+}
+
+// Numbers of the columns that fit on paper together, always with the first one.
+function paperBlocks(columns, body) {
+  const font = "11px system-ui, sans-serif", rows = [...body.rows], blocks = [[0]];
+  const widths = columns.map((column, number) => {
+    const words = (column.head ?? column.title).split(" ").flatMap(pieces), most = column.text && number ? 150 : Infinity;
+    const texts = rows.map(row => row.cells[number]?.textContent ?? "");
+    return 12 + Math.min(most, Math.max(...words.map(text => widthOf(text, `bold ${font}`)), ...texts.map(text => widthOf(text, font))));
+  });
+  const first = Math.min(210, widths[0] + (columns[0].show ? 35 : 0));
+  let used = first;
+  columns.forEach((_, number) => {
+    if (!number) return;
+    if (used + widths[number] > PAPER && blocks[blocks.length - 1].length > 1) { blocks.push([0]); used = first; }
+    blocks[blocks.length - 1].push(number);
+    used += widths[number];
+  });
+  return blocks;
+}
+
+function keepColumns(table, numbers) {
+  for (const row of table.rows) [...row.cells].forEach((cell, number) => { if (!numbers.includes(number)) cell.remove(); });
 }
 
 function groupLine(groups) {
