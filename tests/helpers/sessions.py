@@ -93,5 +93,6 @@ def rewrite(paths: list[Path]) -> None:
     options = ["-n", "0", "-p", "no:cacheprovider", "--tb=no", "--doctest-continue-on-failure"]
     pytest.main([*options, *map(str, paths)], plugins=[recorder])
     for path, outputs in recorder.outputs.items():
-        path.write_text(replace_outputs(path.read_text("utf-8"), outputs), "utf-8")
+        text = replace_outputs(path.read_text("utf-8"), outputs)
+        path.write_text(text, "utf-8", "backslashreplace")  # labels need not be UTF-8
         print(f"{path.relative_to(TESTS)}: {len(outputs)} outputs rewritten")
