@@ -69,8 +69,8 @@ HEADINGS = {
     "Output": (
         "--output --write-run --write-qrels --write-sample --write-sample-qrels --write-questions "
         "--write-candidates --write-full-questions --write-split --write-runs --run-depth --tag "
-        "--write-pairs --write-sets --write-ranks --save --html --conflicts --format --show "
-        "--largest --digits "
+        "--write-pairs --write-sets --write-ranks --save --html --conflicts --format "
+        "--overview --show --largest --digits "
         "--plot --plot-pairs --plot-rankings --plot-histogram --plot-relations "
         "--plot-cells --style --show-engines "
         "--caption --label --path --quiet --help --version"

@@ -83,6 +83,7 @@ from kgtrec.study.popularity_bias import simulate_bias as simulate_bias
 from kgtrec.study.popularity_bias import values_at_alphas as values_at_alphas
 from kgtrec.study.probe import probe_grid as probe_grid
 from kgtrec.study.reporting.model_table import table_of_models as table_of_models
+from kgtrec.study.reporting.overview import overview as overview
 from kgtrec.study.sampling.counts import count_sampled as count_sampled
 from kgtrec.study.sampling.counts import full_bounds as full_bounds
 from kgtrec.study.sampling.counts import rank_bounds as rank_bounds

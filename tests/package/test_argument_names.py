@@ -24,7 +24,18 @@ HELP = ("measures/help.py", "trec/measures/rows.py", "trec/measures/names.py", "
 """Texts of --help and of a printed example, not messages."""
 
 ONLY_IN_PYTHON = {
-    *("as_", "beta", "category", "classes", "client", "cuts", "duplicates", "estimate", "every"),
+    *(
+        "as_",
+        "beta",
+        "category",
+        "classes",
+        "client",
+        "comparisons",
+        "cuts",
+        "duplicates",
+        "estimate",
+        "every",
+    ),
     *(
         "filter_splits",
         "heads_per_call",

@@ -84,7 +84,16 @@ class Tags(HTMLParser):
 
 
 def test_results_show_three_lines_and_html_that_holds_labels_as_text(things: dict) -> None:
-    labelled = {"graph", "table", "comparison", "replicates", "parts", "models", "open_world"}
+    labelled = {
+        "graph",
+        "table",
+        "comparison",
+        "overview",
+        "replicates",
+        "parts",
+        "models",
+        "open_world",
+    }
     for name, thing in things.items():
         assert name == "table" or len(repr(thing).splitlines()) == 3, name
         shown = thing._repr_html_()
@@ -93,7 +102,8 @@ def test_results_show_three_lines_and_html_that_holds_labels_as_text(things: dic
         reader.feed(shown)
         assert reader.open == []
         allowed = {"div", "strong", "br", "table", "thead", "tbody", "tr", "th", "td", "p"}
-        assert reader.seen <= allowed | ({"caption", "u"} if name == "models" else set()), name
+        allowed |= {"caption", "u", "sup"} if name in ("models", "overview") else set()
+        assert reader.seen <= allowed, name
         assert name not in labelled or "&lt;script&gt;" in shown, name
     rows = [(f"r{i}", i) for i in range(MOST + 7)]
     text = Table(("name", "n"), ("name", "n"), (0, 0), rows)._repr_html_()

@@ -7,6 +7,7 @@ The subcommands here ask how far a comparison depends on the triples, the measur
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +56,11 @@ if TYPE_CHECKING:
 @shared.LEVEL
 @shared.N_ENTITIES
 @shared.FORMAT
+@shared.flag(
+    "--overview",
+    "Print only the table of all measures, without intervals and pairs. Several measures have it "
+    "above the details, too.",
+)
 @shared.CAPTION
 @shared.PLOT
 @shared.draws("--plot-pairs", "Draw which pairs differ, and how much, as a matrix.")
@@ -76,6 +82,10 @@ def command(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Re
     """Compare two or more systems on the same questions: FILEs of ranks (`kgtrec rank`), those of a
     BATCH (the output folder of `kgtrec batch`), or TREC runs with --qrels.
 
+    With several measures, first a table of them all: the letters behind a value are those of the
+    systems that it is significantly better than (superscripts in Markdown and LaTeX). --overview
+    prints it alone.
+
     For each measure: values with bootstrap intervals, every pair of systems tested, p-values
     corrected for the number of pairs, effect sizes (d_z: mean difference in standard deviations of
     the differences; wins: share of items on which the first is better, ties half), and a sentence
@@ -89,6 +99,7 @@ def command(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Re
     \b
     kgtrec compare distmult.parquet complex.parquet
     kgtrec compare *.parquet -m hits@10 --correction bh
+    kgtrec compare *.parquet -m mrr,hits@1,hits@10 --overview
     kgtrec compare *.parquet --format latex --label tab:systems > table.tex
     kgtrec compare *.parquet --plot values.pdf --plot-pairs pairs.pdf
     kgtrec compare --qrels complete.qrels *.run -m map_cut_20 -m bpref
@@ -118,6 +129,10 @@ def command(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Re
             f"--robust compares verdicts, and {', '.join(keys)} alone has one; give two or more "
             "measures, or leave out -m",
         ),
+        (
+            options["robust"] and options["overview"],
+            "--overview prints no verdicts of --robust; leave out one of them",
+        ),
     )
     systems = name_systems(files, options["qrels"], names=options["names"])
     measures = _choose_measures(keys, options)
@@ -132,22 +147,34 @@ def command(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Re
             notes += [note for note in more if note not in notes]
         verdicts = compare_verdicts(by_labels)
     report = _report(comparisons, _rankings(comparisons, resampling), notes, verdicts)
-    return _add_latex(report, comparisons, options) if form == "latex" else report
+    return _add_overview(report, comparisons, options)
 
 
-def _add_latex(
+def _add_overview(
     report: Report, comparisons: Sequence[SystemComparison], options: Mapping[str, Any]
 ) -> Report:
-    """Let a report print the table of all measures in LaTeX; note if it is too wide."""
-    from kgtrec.study.reporting.formats import comparison_latex, comparison_width
+    """Print the table of all measures first if there are several, or alone with --overview.
 
-    caption, label = options["caption"] or "", options["label"] or ""
-    report.forms = {
-        **report.forms,
-        "latex": lambda: comparison_latex(comparisons, caption, label),
-    }
-    report.notes += shared.note_on_width(comparison_width(comparisons), "give fewer -m")
-    return report
+    LaTeX has only this table. Note if it is too wide there.
+    """
+    from kgtrec.study.reporting.formats import latex_width
+    from kgtrec.study.reporting.overview import overview
+
+    alone, form = options["overview"], click.get_current_context().params["form"]
+    texts = {"caption": options["caption"] or "", "label": options["label"] or ""}
+    table = overview(comparisons, intervals=form == "latex" and not alone, **texts)
+    if form == "latex":
+        report.notes += shared.note_on_width(latex_width(table), "give fewer -m")
+    forms: dict[str, Callable[[], str | bytes]] = {**report.forms, "latex": table.to_latex}
+    if alone:
+        values, forms = table.values(), {**forms, "markdown": table.to_markdown}
+        return replace(report, text=table.to_text, data=values.to_dict, rows=values, forms=forms)
+    if len(comparisons) > 1:
+        details, in_markdown = report.text, report.forms["markdown"]
+        assert details is not None
+        forms["markdown"] = lambda: f"{table.to_markdown()}\n{in_markdown()!s}"
+        return replace(report, text=lambda: f"{table.to_text()}\n{details()}", forms=forms)
+    return replace(report, forms=forms)
 
 
 def _choose_measures(keys: tuple[str, ...], options: Mapping[str, Any]) -> Sequence[str]:
@@ -166,19 +193,15 @@ def _compare(
     """Compare the systems by each measure."""
     from kgtrec.study import compare
 
-    test = options["test"] or "randomisation"
-    return [
-        compare(
-            sample,
-            test,
-            options["correction"],
-            clustered=options["cluster"],
-            permutations=options["permutations"],
-            level=options["level"],
-            resampling=resampling,
-        )
-        for sample in samples
-    ]
+    return compare(
+        samples,
+        options["test"] or "randomisation",
+        options["correction"],
+        clustered=options["cluster"],
+        permutations=options["permutations"],
+        level=options["level"],
+        resampling=resampling,
+    )
 
 
 def _compare_labels(

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -59,6 +60,8 @@ class SystemComparison(ShownAsTables):
 
     - resampled: Values on draws of the questions, which are the same for all systems.
     - level: Level of significance.
+    - lettered: Indices of the systems in the order of their letters, which several measures share;
+      empty for `order`.
     """
 
     _shown = ("value_table", "pair_table")
@@ -68,6 +71,7 @@ class SystemComparison(ShownAsTables):
     tests: PairTests
     effects: Effects
     level: float = 0.05
+    lettered: tuple[int, ...] = ()
 
     @property
     def resampling(self) -> Resampling:
@@ -88,7 +92,7 @@ class SystemComparison(ShownAsTables):
 
         It has the value, its interval, and the systems that this one significantly beats.
         """
-        many, digits = len(self.order), self.samples.digits
+        digits = self.samples.digits
         columns = [
             "=letter",
             "system",
@@ -99,10 +103,10 @@ class SystemComparison(ShownAsTables):
         values = np.array([self.resampled.estimate, *self.intervals()])[:, self.order]
         return Table.from_columns(
             columns,
-            [letter(row, many) for row in range(many)],
+            [self._letter(i) for i in self.order],
             [self.samples.systems[i] for i in self.order],
             *values,
-            [letters(beaten, many) for beaten in self.beaten()],
+            self._letters_of_beaten(),
             names=2,
         )
 
@@ -178,10 +182,15 @@ class SystemComparison(ShownAsTables):
         names = ", ".join(self.samples.systems)
         return f"{len(self.samples):,} {self.samples.unit}; {names}", self.sentence()
 
-    def beaten(self) -> list[list[int]]:
-        """Return the systems that each system significantly beats, by their index in `order`."""
-        better = self.tests.better(self.level)[np.ix_(self.order, self.order)]
-        return [np.flatnonzero(row).tolist() for row in better]
+    def _letter(self, system: int) -> str:
+        """Return the letter of a system."""
+        return letter((self.lettered or self.order).index(system), len(self.order))
+
+    def _letters_of_beaten(self) -> list[str]:
+        """Return the letters of the systems that each system of `order` significantly beats."""
+        lettered = [*(self.lettered or self.order)]
+        better = self.tests.better(self.level)[np.ix_(self.order, lettered)]
+        return [letters(row.nonzero()[0].tolist(), len(lettered)) for row in better]
 
 
 def _best_first(values: Float64, higher: bool) -> list[int]:
@@ -233,8 +242,22 @@ def letter(row: int, many: int) -> str:
 
 
 def letters(rows: Sequence[int], many: int) -> str:
-    """Return the names of several rows as a superscript."""
-    return ("" if many <= 26 else ",").join(letter(row, many) for row in rows)
+    """Return the names of several rows, which ascend, as a superscript: "bce" or "2,3,5".
+
+    If there are `many` rows in total, more than ten, names of neighbours become a range: "b-m".
+    """
+    if many <= _MOST_LISTED:
+        return "".join(letter(row, many) for row in rows)
+    parts: list[str] = []
+    by_distance = enumerate(rows)  # neighbours have the same distance to their place in the list
+    for _, run in groupby(by_distance, key=lambda item: item[1] - item[0]):
+        names = [letter(row, many) for _, row in run]
+        parts += [f"{names[0]}-{names[-1]}"] if len(names) > 2 else names
+    return ",".join(parts)
+
+
+_MOST_LISTED = 10
+"""Largest number of systems whose letters are listed one by one."""
 
 
 @overload
@@ -292,7 +315,8 @@ def compare(
     Returns
     -------
     SystemComparison
-        For a sequence of samples: a list of them, in its order.
+        For a sequence of samples: a list of them, in its order. If these have the same systems, the
+        systems have the same letters by all measures, in the order of the first.
 
     Raises
     ------
@@ -308,7 +332,11 @@ def compare(
             "pass what kgtrec.study.samples_of_ranks({name: ranks, ...}, ['mrr']) or "
             "samples_of_runs(qrels, {name: run, ...}, ['map']) returns"
         )
-    return [_compare_by_measure(each, *options) for each in samples]
+    comparisons = [_compare_by_measure(each, *options) for each in samples]
+    if len({of_measure.systems for of_measure in samples}) != 1:
+        return comparisons
+    lettered = tuple(comparisons[0].order)
+    return [replace(comparison, lettered=lettered) for comparison in comparisons]
 
 
 def _compare_by_measure(

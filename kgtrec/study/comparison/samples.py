@@ -396,8 +396,9 @@ def samples_of_runs(
     Returns
     -------
     list of Samples
-        Samples of each measure. All systems have the same queries: if a run lacks a query, it
-        counts as having retrieved nothing (trec_eval -c), and ``unanswered`` counts such queries.
+        Samples of each measure, in the order of `measures`. All systems have the same queries: if
+        a run lacks a query, it counts as having retrieved nothing (trec_eval -c), and
+        ``unanswered`` counts such queries.
 
     Raises
     ------
@@ -450,7 +451,10 @@ def samples_of_runs(
         )
         for column in request.columns
     ]
-    return samples + [sample(column, _of_answers(column, scored)) for column in request.micro]
+    samples += [sample(column, _of_answers(column, scored)) for column in request.micro]
+    by_name = {of_measure.name: of_measure for of_measure in samples}
+    asked = [column.name for name in measures for column in resolve([name], of_answers=True)]
+    return [by_name[name] for name in dict.fromkeys(asked)]
 
 
 def check_columns(columns: Iterable[Any], micro: Iterable[Any]) -> None:

@@ -11,36 +11,18 @@ columns.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from textwrap import fill
 from typing import Protocol
-
-import numpy as np
 
 from kgtrec._internal.csr import group_pairs
 from kgtrec._internal.latex import latex_text
 from kgtrec._internal.table import Table, escape_html, readable
-from kgtrec.measures import Measure
-from kgtrec.measures.measure import trec_title
-from kgtrec.study.comparison.report import (
-    CORRECTION_NAMES,
-    TEST_NAMES,
-    SystemComparison,
-    letter,
-    letters,
-)
-from kgtrec.study.comparison.samples import Samples
 from kgtrec.study.reporting.columns import (
     Levels,
-    ModelColumn,
     arrow,
-    explain_places,
-    kind_of,
-    place_marks,
     replace_explanation,
     spans,
 )
@@ -54,42 +36,8 @@ SMALLEST_LETTERS = 7
 _DIGIT, _SMALL, _BETWEEN = 5.0, 3.5, 12.0  # widths of signs and of the space between columns
 
 
-class PrintableTable(Protocol):
-    """The members of a table of models that writers need; `ModelTable` documents each."""
-
-    @property
-    def models(self) -> Sequence[str]:
-        """Names of the models, one per row."""
-
-    @property
-    def columns(self) -> Sequence[ModelColumn]:
-        """Columns of values."""
-
-    def name(self, row: int) -> str:
-        """Return the name of a row."""
-
-    def name_with_letter(self, row: int) -> str:
-        """Return the name of a row with its letter for superscripts, if there are any."""
-
-    def levels(self) -> Levels:
-        """Return the lines of headings above the measures."""
-
-    def titles(self) -> list[str]:
-        """Return the heading of each column with the headings above it."""
-
-    def keys(self) -> list[str]:
-        """Return the key of each column's measure, as files have it."""
-
-    @property
-    def label(self) -> str:
-        """Name of the table for references; "" for the usual one."""
-
-    def caption(self) -> str:
-        """Return the caption."""
-
-
 @dataclass(frozen=True)
-class _Column:
+class PrintedColumn:
     """The cells of a measure in plain text, which writers escape.
 
     - better: True if higher is better, None if neither end is.
@@ -132,8 +80,39 @@ class _Column:
     def follows(self, row: int) -> str:
         """Return the LaTeX after the number of a row: its deviation and superscript."""
         spread = rf"~$\pm$ {self.spreads[row]}" if any(self.spreads[row : row + 1]) else ""
-        mark = self.marks[row]
-        return spread + (rf"$^{{\mathrm{{{latex_text(mark)}}}}}$" if mark else "")
+        mark = self.marks[row].replace("-", "--")
+        return spread + (rf"\textsuperscript{{{mark}}}" if mark else "")
+
+
+class PrintableTable(Protocol):
+    """The members of a table that writers need; `ModelTable` documents each."""
+
+    @property
+    def corner(self) -> str:
+        """Heading of the names of the rows."""
+
+    @property
+    def label(self) -> str:
+        """Name of the table for references; "" for the usual one."""
+
+    @property
+    def usual_label(self) -> str:
+        """Usual name of the table for references in LaTeX."""
+
+    def names(self) -> list[str]:
+        """Return the names of the rows, with letters for superscripts if there are any."""
+
+    def printed_columns(self) -> list[PrintedColumn]:
+        """Return the columns of values as they are printed."""
+
+    def levels(self) -> Levels:
+        """Return the lines of headings above the measures."""
+
+    def caption(self) -> str:
+        """Return the caption."""
+
+    def values(self) -> Table:
+        """Return a table of full values without marks, for CSV."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +123,7 @@ class _ColumnGroup:
     """
 
     title: str
-    columns: Sequence[_Column]
+    columns: Sequence[PrintedColumn]
     levels: Levels
 
     def width(self) -> float:
@@ -152,7 +131,9 @@ class _ColumnGroup:
         return sum(column.width for column in self.columns)
 
 
-def _stack_groups(columns: Sequence[_Column], levels: Levels, names: float) -> list[_ColumnGroup]:
+def _stack_groups(
+    columns: Sequence[PrintedColumn], levels: Levels, names: float
+) -> list[_ColumnGroup]:
     """Divide columns into groups that fit the page: one group if possible, else by headings.
 
     First, columns with the same last heading become a group, then those with the same headings.
@@ -190,120 +171,15 @@ def letter_size(width: float) -> float:
 
 def latex_width(table: PrintableTable) -> float:
     """Estimate the width of a table in LaTeX before it is scaled, in points."""
-    names = list(map(table.name_with_letter, range(len(table.models))))
-    return _width(names, _columns_of(table), table.levels())
-
-
-def comparison_width(comparisons: Sequence[SystemComparison]) -> float:
-    """Estimate the width of `comparison_latex` before it is scaled, in points."""
-    names, columns, levels = _parts_of_comparisons(comparisons)
-    return _width(names, columns, levels)
-
-
-def _width(names: Sequence[str], columns: Sequence[_Column], levels: Levels) -> float:
+    names, columns, levels = table.names(), table.printed_columns(), table.levels()
     of_names = max(map(len, names)) * _DIGIT + _BETWEEN
     groups = _stack_groups(columns, levels, of_names)
     return of_names + max(group.width() for group in groups)
 
 
 def latex(table: PrintableTable) -> str:
-    r"""Return a ``table`` float with ``booktabs`` rules; the usual label is ``tab:models``."""
-    names = list(map(table.name_with_letter, range(len(table.models))))
-    head = table.caption(), table.label or "tab:models", "Model"
-    return _float(*head, names, _columns_of(table), table.levels())
-
-
-def comparison_latex(
-    comparisons: Sequence[SystemComparison], caption: str = "", label: str = ""
-) -> str:
-    """Return a LaTeX table of all measures of the same systems, with intervals below the values.
-
-    Rows are in the order of the first measure, best first. The usual label is ``tab:comparison``.
-    """
-    caption = caption or _caption_of_comparisons(comparisons)
-    parts = _parts_of_comparisons(comparisons)
-    return _float(caption, label or "tab:comparison", "System", *parts)
-
-
-def _parts_of_comparisons(
-    comparisons: Sequence[SystemComparison],
-) -> tuple[list[str], list[_Column], Levels]:
-    """Return names of rows, columns, and headings above the columns."""
-    systems, order = comparisons[0].samples.systems, comparisons[0].order
-    by_kind = group_pairs((_kind(comparison.samples), comparison) for comparison in comparisons)
-    columns = [
-        _column_of_comparison(comparison, order)
-        for comparison in chain.from_iterable(by_kind.values())
-    ]
-    names = [f"({letter(row, len(order))}) {systems[i]}" for row, i in enumerate(order)]
-    levels = [[(kind, len(group)) for kind, group in by_kind.items()]] if any(by_kind) else []
-    return names, columns, levels
-
-
-def _columns_of(table: PrintableTable) -> list[_Column]:
-    """Return the columns of a table of models."""
-    many = len(table.models)
-    return [
-        _Column(
-            column.measure.title,
-            column.measure.higher_is_better,
-            column.format_values(),
-            column.mark_best(),
-            [letters(beaten, many) for beaten in column.beaten or [()] * many],
-            column.format_deviations(),
-        )
-        for column in table.columns
-    ]
-
-
-def _column_of_comparison(comparison: SystemComparison, order: Sequence[int]) -> _Column:
-    """Build the column of a comparison; `order` lists the systems from top to bottom."""
-    samples = comparison.samples
-    digits, (low, high) = samples.digits, comparison.intervals().tolist()
-    better = comparison.tests.better(comparison.level)[np.ix_(order, order)]
-    values = [float(comparison.resampled.estimate[i]) for i in order]
-    return _Column(
-        trec_title(samples.name) if samples.unit == "queries" else samples.title,
-        samples.higher_is_better,
-        [f"{value:,.{digits}f}" for value in values],
-        place_marks(values, digits, samples.higher_is_better),
-        [letters(beaten.nonzero()[0], len(order)) for beaten in better],
-        below=[f"[{low[i]:,.{digits}f}, {high[i]:,.{digits}f}]" for i in order],
-    )
-
-
-def _caption_of_comparisons(comparisons: Sequence[SystemComparison]) -> str:
-    """Return the caption: numbers of items, intervals and tests, and the meaning of the marks."""
-    samples = [comparison.samples for comparison in comparisons]
-    sizes = dict.fromkeys(f"{len(of_measure):,} {of_measure.unit}" for of_measure in samples)
-    tests = dict.fromkeys(comparison.tests.samples.unit for comparison in comparisons)
-    first = comparisons[0]
-    test = f"{TEST_NAMES[first.tests.test]} over {' or '.join(tests)}"
-    _, columns, _ = _parts_of_comparisons(comparisons)
-    sentences = [
-        f"Means over {' or '.join(sizes)}. Below: {first.resampling.percent:g}% bootstrap "
-        "intervals.",
-        explain_places(mark for column in columns for mark in column.rank_marks),
-        "Superscripts: significantly better than "
-        f"these systems ({test}, {CORRECTION_NAMES[first.tests.correction]}, p < {first.level:g}).",
-    ]
-    return " ".join(filter(None, sentences))
-
-
-def _kind(samples: Samples) -> str:
-    """Return side, average and rank type of a measure; "" for measures of runs."""
-    return "" if samples.unit == "queries" else kind_of(Measure.parse(samples.name))
-
-
-def _float(
-    caption: str,
-    label: str,
-    corner: str,
-    names: Sequence[str],
-    columns: Sequence[_Column],
-    levels: Levels,
-) -> str:
-    """Return a LaTeX float; `corner` is the heading of the names."""
+    r"""Return a ``table`` float with ``booktabs`` rules."""
+    names, columns, levels = table.names(), table.printed_columns(), table.levels()
     of_names = max(map(len, names)) * _DIGIT + _BETWEEN
     groups = _align_groups(_stack_groups(columns, levels, of_names))
     widest = max(groups, key=lambda group: len(group.columns)).columns
@@ -313,12 +189,12 @@ def _float(
         r"\begin{table}",
         r"\centering",
         r"\setlength{\belowcaptionskip}{6pt}",
-        rf"\caption{{{latex_text(caption)}}}",
-        rf"\label{{{label}}}",
+        rf"\caption{{{latex_text(table.caption())}}}",
+        rf"\label{{{table.label or table.usual_label}}}",
         r"\sbox{0}{%",
         rf"\begin{{tabular}}{{{spec}}}",
         r"\toprule",
-        *_body_of_groups(corner, names, groups, len(spec.replace("@{}", ""))),
+        *_body_of_groups(table.corner, names, groups, len(spec.replace("@{}", ""))),
         r"\bottomrule",
         r"\end{tabular}}",
         _FITTED,
@@ -370,7 +246,7 @@ def _body_of_groups(
         yield from _rows(names, group.columns)
 
 
-def _head(corner: str, columns: Sequence[_Column], levels: Levels) -> Iterable[str]:
+def _head(corner: str, columns: Sequence[PrintedColumn], levels: Levels) -> Iterable[str]:
     """Yield the LaTeX lines of the headings."""
     for level in levels:
         cells, rules, first, remaining = [""], [], 2, iter(columns)
@@ -390,7 +266,7 @@ def _head(corner: str, columns: Sequence[_Column], levels: Levels) -> Iterable[s
     yield " & ".join([corner, *titles]) + r" \\"
 
 
-def _rows(names: Sequence[str], columns: Sequence[_Column]) -> Iterable[str]:
+def _rows(names: Sequence[str], columns: Sequence[PrintedColumn]) -> Iterable[str]:
     """Yield the LaTeX lines of the rows."""
     with_more = any(column.below for column in columns)
     for row, name in enumerate(names):
@@ -422,14 +298,23 @@ def _latex_number(text: str) -> str:
 def markdown(table: PrintableTable) -> str:
     """Return a Markdown (GitHub) table; titles of columns include the headings above them."""
     titles = [
-        _markdown_text(title + arrow(column.measure.higher_is_better))
-        for title, column in zip(table.titles(), table.columns, strict=True)
+        _markdown_text(title + arrow(column.better))
+        for title, column in zip(_full_titles(table), table.printed_columns(), strict=True)
     ]
     marks = ("**{}**", "<ins>{}</ins>", "<sup>{}</sup>", " ± {}")
-    lines = [["Model", *titles], ["---"] + ["---:"] * len(titles)]
+    lines = [[table.corner, *titles], ["---"] + ["---:"] * len(titles)]
     lines += _body(table, marks, _markdown_text, str)
     rows = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     return f"{rows}\n\n{_markdown_text(table.caption())}\n"
+
+
+def _full_titles(table: PrintableTable) -> list[str]:
+    """Return the title of each column with the headings above it: "tail, micro: MRR"."""
+    above = [[text for text, size in line for _ in range(size)] for line in table.levels()]
+    return [
+        ": ".join([*(line[i] for line in above), column.title])
+        for i, column in enumerate(table.printed_columns())
+    ]
 
 
 def html_text(table: PrintableTable) -> str:
@@ -443,9 +328,9 @@ def html_text(table: PrintableTable) -> str:
         head.append(f"<tr><td></td>{spans}</tr>")
     titles = "".join(
         f'<th scope="col">{escape_html(column.title + arrow(column.better))}</th>'
-        for column in _columns_of(table)
+        for column in table.printed_columns()
     )
-    head.append(f'<tr><th scope="col">Model</th>{titles}</tr>')
+    head.append(f'<tr><th scope="col">{table.corner}</th>{titles}</tr>')
     marks = ("<strong>{}</strong>", "<u>{}</u>", "<sup>{}</sup>", " ± {}")
     body = [
         f'<tr><th scope="row">{name}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'
@@ -469,7 +354,7 @@ def html_text(table: PrintableTable) -> str:
 
 def typst(table: PrintableTable) -> str:
     """Return a Typst ``figure``; names are strings, in which nothing is markup."""
-    n, label = len(table.columns), table.label or "tab-models"
+    n, label = len(table.printed_columns()), table.label or table.usual_label.replace(":", "-")
     lines = [
         "#figure(",
         f"  caption: {_typst(table.caption())},",
@@ -482,8 +367,8 @@ def typst(table: PrintableTable) -> str:
             f"table.cell(colspan: {size}, align: center, {_typst(text)})" for text, size in level
         ]
         lines.append(f"    [], {', '.join(spans)},")
-    titles = [_typst(column.title + arrow(column.better)) for column in _columns_of(table)]
-    lines += [f"    {', '.join(['[Model]', *titles])},", "    table.hline(),"]
+    titles = [_typst(column.title + arrow(column.better)) for column in table.printed_columns()]
+    lines += [f"    {', '.join([f'[{table.corner}]', *titles])},", "    table.hline(),"]
     marks = ("strong({})", "underline({})", " + super({})", ' + " ± " + {}')
     rows = _body(table, marks, _typst, lambda text: _replace_dashes(_typst(text)))
     lines += [f"    {', '.join(row)}," for row in rows]
@@ -495,23 +380,14 @@ def csv_text(table: PrintableTable) -> str:
 
     Cells of models that were not evaluated are empty.
     """
-    heads, columns = ["model"], [[table.name(row) for row in range(len(table.models))]]
-    for key, column in zip(table.keys(), table.columns, strict=True):
-        heads.append(key)
-        columns.append(["" if math.isnan(v) else str(v) for v in column.values])
-        if column.deviations:
-            heads.append(f"{key}:std")
-            columns.append(["" if math.isnan(v) else repr(v) for v in column.deviations])
-    rows = list(zip(*columns, strict=True))
-    return Table(heads, heads, (0,) * len(heads), rows).to_csv()
+    return table.values().to_csv()
 
 
 def plain(table: PrintableTable) -> str:
     """Return aligned columns of text and the caption; a star marks the best of each column."""
-    columns = _columns_of(table)
-    names = [table.name_with_letter(row) for row in range(len(table.models))]
-    cells = zip(names, *map(_plain_cells, columns), strict=True)
-    lines = [["model", *(column.title for column in columns)], *map(list, cells)]
+    columns = table.printed_columns()
+    cells = zip(table.names(), *map(_plain_cells, columns), strict=True)
+    lines = [[table.corner.lower(), *(column.title for column in columns)], *map(list, cells)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
     _widen(widths, table.levels())
     text = [_level_line(spans, widths) for spans in table.levels()]
@@ -519,10 +395,12 @@ def plain(table: PrintableTable) -> str:
         first, *more = zip(line, widths, strict=True)
         text.append("  ".join([first[0].ljust(first[1]), *(c.rjust(w) for c, w in more)]).rstrip())
     caption = replace_explanation(table.caption(), "Best with a star.")
+    has_numbers = any(mark[:1].isdigit() for column in columns for mark in column.marks)
+    caption = caption.replace("Superscripts:", "Numbers behind:" if has_numbers else "Letters:")
     return "\n".join([*text, "", fill(caption, 80, break_on_hyphens=False)]) + "\n"
 
 
-def _plain_cells(column: _Column) -> list[str]:
+def _plain_cells(column: PrintedColumn) -> list[str]:
     """Return the cells of a column in plain text, padded so that decimals align."""
     stars = ["*" if rank == 1 else "" for rank in column.rank_marks]
     spreads = [f" ± {text}" if text else "" for text in column.spreads or [""] * len(stars)]
@@ -555,13 +433,13 @@ def _body(
 
     - marks: Templates for best, second best, superscripts and deviations.
     """
-    columns, lines = _columns_of(table), []
-    for row in range(len(table.models)):
-        cells = [escape_name(table.name_with_letter(row))]
+    columns, lines = table.printed_columns(), []
+    for row, name in enumerate(table.names()):
+        cells = [escape_name(name)]
         for column in columns:
             text, rank = escape(column.numbers[row]), column.rank_marks[row]
             text = marks[rank - 1].format(text) if rank else text
-            letters, spread = column.marks[row], column.spreads[row]
+            letters, spread = column.marks[row], "".join(column.spreads[row : row + 1])
             text += marks[2].format(escape(letters)) if letters else ""
             cells.append(text + marks[3].format(escape(spread)) if spread else text)
         lines.append(cells)

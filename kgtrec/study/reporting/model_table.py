@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from statistics import fmean, stdev
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arrays import Bools
 from kgtrec._internal.bootstrap import COMPARING
 from kgtrec._internal.csr import group_pairs
-from kgtrec._internal.table import Interval, ShownInLines, Value
+from kgtrec._internal.table import Interval, ShownInLines, Table, Value
 from kgtrec.errors import InputError, UsageError, choose, refuse_if
 from kgtrec.measures import Measure, parse_all
 from kgtrec.measures.averaging import SIDES, sides_present
@@ -32,11 +33,12 @@ from kgtrec.study.comparison.report import (
     compare_replicates,
     folds_of,
     letter,
+    letters,
 )
 from kgtrec.study.comparison.samples import samples_of_ranks
 from kgtrec.study.comparison.significance import PERMUTATIONS, pairwise
 from kgtrec.study.reporting.columns import SIDE_NAMES, ModelColumn, explain_places, kind_of, spans
-from kgtrec.study.reporting.formats import html_text
+from kgtrec.study.reporting.formats import PrintedColumn, html_text
 
 TIES = {
     "optimistic": "ties count for the model (optimistic ranks)",
@@ -183,11 +185,46 @@ class ModelTable(ShownInLines):
         row = marks.index(1) if 1 in marks else 0
         return row, self.name(row)
 
-    def name_with_letter(self, row: int) -> str:
-        """Return the name of a row with the letter for superscripts, if there are any."""
+    corner: ClassVar[str] = "Model"
+    usual_label: ClassVar[str] = "tab:models"
+
+    def names(self) -> list[str]:
+        """Return the names of the rows, with their letters for superscripts if there are any."""
+        many = len(self.models)
+        names = [self.name(row) for row in range(many)]
         if self.significance is None or all(column.beaten is None for column in self.columns):
-            return self.name(row)
-        return f"({letter(row, len(self.models))}) {self.name(row)}"
+            return names
+        return [f"({letter(row, many)}) {name}" for row, name in enumerate(names)]
+
+    def printed_columns(self) -> list[PrintedColumn]:
+        """Return the columns of values as they are printed."""
+        many = len(self.models)
+        return [
+            PrintedColumn(
+                column.measure.title,
+                column.measure.higher_is_better,
+                column.format_values(),
+                column.mark_best(),
+                [letters(beaten, many) for beaten in column.beaten or [()] * many],
+                column.format_deviations(),
+            )
+            for column in self.columns
+        ]
+
+    def values(self) -> Table:
+        """Return a table with a row per model below keys: full values without marks.
+
+        Cells of models that were not evaluated are empty.
+        """
+        heads, columns = ["model"], [[self.name(row) for row in range(len(self.models))]]
+        for key, column in zip(self.keys(), self.columns, strict=True):
+            heads.append(key)
+            columns.append(["" if math.isnan(v) else str(v) for v in column.values])
+            if column.deviations:
+                heads.append(f"{key}:std")
+                columns.append(["" if math.isnan(v) else repr(v) for v in column.deviations])
+        rows = list(zip(*columns, strict=True))
+        return Table(heads, heads, (0,) * len(heads), rows)
 
     def levels(self) -> list[list[tuple[str, int]]]:
         """Return lines of headings above the measures: texts, and the columns that each spans.
@@ -203,14 +240,6 @@ class ModelTable(ShownInLines):
             # A span ends with its graph, even if the first span of the next graph has its text.
             lines.append([(kind, size) for (_, kind), size in spans(pairs)])
         return lines
-
-    def titles(self) -> list[str]:
-        """Return the heading of each column with the headings above it: "tail, micro: MRR"."""
-        above = [[text for text, size in line for _ in range(size)] for line in self.levels()]
-        return [
-            ": ".join([*(line[i] for line in above), c.measure.title])
-            for i, c in enumerate(self.columns)
-        ]
 
     def keys(self) -> list[str]:
         """Return the key of each column's measure, with the graph if there are several."""

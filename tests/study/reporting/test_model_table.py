@@ -17,6 +17,7 @@ from statistics import mean, stdev
 
 import pytest
 from compare_cases import systems
+from latex_cases import compiled
 
 import kgtrec
 from kgtrec.ranking.ranks import Ranks
@@ -26,13 +27,13 @@ from kgtrec.study.reporting.columns import kind_of
 from kgtrec.study.reporting.formats import (
     FORMATS,
     PAGE_WIDTH,
-    comparison_latex,
     csv_text,
     latex,
     latex_width,
     typst,
 )
 from kgtrec.study.reporting.model_table import ModelTable, Significance, table_of_models
+from kgtrec.study.reporting.overview import overview
 
 HOSTILE = (
     r"a & b \ % $x$ # _under_ {c} ~ ^",
@@ -85,9 +86,8 @@ def test_micro_and_macro_never_share_a_heading(ranks: dict[str, Ranks]) -> None:
         assert below[0].measure.averaging in text
         first += size
     assert first == len(table.columns)
-    headings = zip(
-        [(c.dataset, kind_of(c.measure)) for c in table.columns], table.titles(), strict=True
-    )
+    titles = [column.title for column in table.printed_columns()]
+    headings = zip([(c.dataset, kind_of(c.measure)) for c in table.columns], titles, strict=True)
     assert len(set(headings)) == len(table.columns)
 
 
@@ -183,34 +183,6 @@ def hostile_table() -> ModelTable:
         sides=("head", "both"),
         significance=Significance("t"),
     )
-
-
-def compiled(
-    text: str, folder: Path, options: str = "", head: str = r"\documentclass{article}"
-) -> str:
-    """The log of a LaTeX article with one table."""
-    if shutil.which("pdflatex") is None:
-        pytest.skip("pdflatex is not here")
-    for style in ("booktabs.sty", "geometry.sty"):
-        looked_up = subprocess.run(["kpsewhich", style], capture_output=True, check=False)
-        if looked_up.returncode:
-            pytest.skip(f"pdflatex is here without {style}")
-    preamble = head + r"\usepackage{booktabs,graphicx}" + options
-    (folder / "t.tex").write_text(
-        f"{preamble}\n\\begin{{document}}\n{text}\\end{{document}}\n", "utf-8"
-    )
-    command = [
-        "pdflatex",
-        "-halt-on-error",
-        "-interaction=nonstopmode",
-        "-no-shell-escape",
-        "t.tex",
-    ]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    log = (folder / "t.log").read_text("latin-1")
-    assert done.returncode == 0, log[-3000:]
-    assert "Missing character" not in log
-    return log
 
 
 def test_latex_compiles_and_shows_hostile_names(tmp_path: Path) -> None:
@@ -309,7 +281,7 @@ def test_latex_is_never_too_wide(tmp_path, ranks, sides):
 
 def test_compared_systems_fit_the_page(tmp_path: Path, ranks: dict[str, Ranks]) -> None:
     keys = ("mrr", "tail.macro.hits@10", "optimistic.mrr", "hits@1", "tail.mr")
-    text = comparison_latex([compare(one, "t") for one in samples_of_ranks(ranks, keys)])
+    text = overview(compare(samples_of_ranks(ranks, keys), "t"), intervals=True).to_latex()
     assert "Overfull" not in compiled(text, tmp_path)
 
 
