@@ -342,8 +342,8 @@ def label_sets(rankings: Rankings | Sequence[Rankings]) -> Figure:
     several = [rankings] if isinstance(rankings, Rankings) else list(rankings)
     require(several, "rankings")
     first = several[0]
-    names = [short(name, 20) for name in first.names]
-    longest = max(len(short(system, _LETTERS)) for system in first.systems)
+    names = short_names(first.names, 20)
+    longest = max(map(len, short_names(first.systems, _LETTERS)))
     height = 2.1 + 0.055 * longest + 0.13 * len(names)
     width = max(COLUMN, 0.7 + 0.17 * len(first.systems))
     fig, panels = panel_grid(several, 1, width=width, height=height)
@@ -372,8 +372,9 @@ def _draw_label_sets(axes: Any, rankings: Rankings, names: Sequence[str]) -> Non
         lines.append(text.replace("-0.", "\N{MINUS SIGN}0.").replace("-1.", "\N{MINUS SIGN}1."))
     letter = axes.get_title(loc="left")  # of several panels
     axes.set_title((f"{letter} " + "\n".join(lines)).lstrip(), loc="left")
-    systems = [short(rankings.systems[i], _LETTERS) for i in order.tolist()]
-    axes.set_xticks(columns, systems, rotation=90 if max(map(len, systems)) > 2 else 0)
+    systems = short_names(rankings.systems, _LETTERS)
+    vertical = max(map(len, systems)) > 2
+    axes.set_xticks(columns, [systems[i] for i in order.tolist()], rotation=90 if vertical else 0)
     better = "" if rankings.higher[0] else " (lower is better)"
     axes.set(xlabel="system", ylabel=f"{rankings.title}{better}")
 
