@@ -100,6 +100,10 @@ class Number(click.FloatRange):
         super().__init__(least, most, min_open, max_open)
         self.infinite = infinite
 
+    def _describe_range(self) -> str:
+        """Return the limits for --help; "" without any."""
+        return super()._describe_range() if (self.min, self.max) != (None, None) else ""
+
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:

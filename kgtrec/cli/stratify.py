@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,6 +14,7 @@ from kgtrec.cli._report import Command, Report
 
 if TYPE_CHECKING:
     from kgtrec import Graph, Ranks
+    from kgtrec._internal.table import Table
     from kgtrec.study.probe import ProbeGrid
     from kgtrec.study.stratified import BetaGrid
 
@@ -115,16 +117,57 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
     loaded = _recount_popularity(loaded, graph, options)
     grids = {file: _compute_grid(ranks, options, graph) for file, ranks in loaded.items()}
     tables = {file: grid.table() for file, grid in grids.items()}
-    at_alphas = {file: _read_at_alphas(ranks, options) for file, ranks in loaded.items()}
+    if options["vary"] not in CURVES:
+        return Report.from_files(tables, lambda: _blocks(grids, tables))
+    marked = {file: _values_at_alphas(ranks, options) for file, ranks in loaded.items()}
+    report = Report.from_files(tables, lambda: _blocks(grids, tables, marked, options["alpha"]))
+    _mark_curves(report, Report.from_files(marked), options["alpha"])
+    form = click.get_current_context().params["form"]
+    if form in ("csv", "tsv", "json"):
+        report.notes.append(_note_on_alphas(next(iter(marked.values())), options))
+    return report
 
-    def text() -> str:
-        texts = [
-            f"{file}: {grid.caption()}\n{tables[file].to_text()}{at_alphas[file]}"
-            for file, grid in grids.items()
-        ]
-        return "\n\n".join(texts)
 
-    return Report.from_files(tables, text)
+def _blocks(
+    grids: Mapping[str, BetaGrid | ProbeGrid],
+    tables: Mapping[str, Table],
+    marked: Mapping[str, Table] | None = None,
+    alpha: float | None = None,
+) -> str:
+    """Return the tables of every file as text; `marked` are those at nearly unbiased exponents."""
+    texts = []
+    for file, grid in grids.items():
+        text = f"{file}: {grid.caption()}\n{tables[file].to_text()}"
+        if marked is not None:
+            text += f"\n{_title(alpha)}\n{marked[file].to_text()}"
+        texts.append(text)
+    return "\n\n".join(texts)
+
+
+def _mark_curves(report: Report, marked: Report, alpha: float | None) -> None:
+    """Let Markdown and LaTeX print the values at nearly unbiased exponents below the curve."""
+    curve, rows = report.rows, marked.rows
+    assert curve is not None
+    assert rows is not None
+    report.forms = {
+        "markdown": lambda: f"{curve.to_markdown()}\n{_title(alpha)}\n\n{rows.to_markdown()}",
+        "latex": lambda: f"{curve.to_latex()}\n% {_title(alpha)}\n{rows.to_latex()}",
+    }
+
+
+def _note_on_alphas(marked: Table, options: dict[str, Any]) -> str:
+    """Return a note on the nearly unbiased exponents, for formats with one table."""
+    alphas = [str(row[0]) for row in marked.rows]
+    betas = [f"{float(row[1]):.2f}" for row in marked.rows]
+    text = f"nearly unbiased (equation 2): {options['vary']} {', '.join(betas)} for alpha "
+    text += ", ".join(alphas)
+    return text if options["alpha"] is not None else f"alpha is unknown; {text}"
+
+
+def _title(alpha: float | None) -> str:
+    """Return the title of the values at nearly unbiased exponents."""
+    unknown = "alpha is unknown; nearly unbiased (equation 2) if it is:"
+    return unknown if alpha is None else "nearly unbiased (equation 2):"
 
 
 def _check(files: tuple[str, ...], options: dict[str, Any]) -> None:
@@ -177,26 +220,19 @@ def _recount_popularity(
     return {file: recount_popularity(ranks, graph, *splits) for file, ranks in loaded.items()}
 
 
-def _read_at_alphas(ranks: Ranks, options: dict[str, Any]) -> str:
+def _values_at_alphas(ranks: Ranks, options: dict[str, Any]) -> Table:
     """Return a second table for a curve: its values at the nearly unbiased exponents."""
     from kgtrec.study.popularity_bias import EXAMPLES, values_at_alphas
 
-    if options["vary"] not in CURVES:
-        return ""
     alpha = options["alpha"]
-    alphas = EXAMPLES if alpha is None else (alpha,)
-    title = "alpha is unknown; nearly unbiased (equation 2) if it is:"
-    if alpha is not None:
-        title = "nearly unbiased (equation 2):"
-    table = values_at_alphas(
+    return values_at_alphas(
         ranks,
-        alphas,
+        EXAMPLES if alpha is None else (alpha,),
         options["vary"],
         options["at"],
         options["metrics"],
         **_rank_type_and_side(ranks, options),
     )
-    return f"\n{title}\n{table.to_text()}"
 
 
 def _simulate(files: tuple[str, ...], options: dict[str, Any]) -> Report:
