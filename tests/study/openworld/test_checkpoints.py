@@ -139,6 +139,7 @@ def test_values_and_pairs_are_those_of_plain_loops(world):
         assert names == {(a[0], b[0]) if a[1] > b[1] else (b[0], a[0]) for a, b in wrong}
         gaps = [row[-1] for row in rows]
         assert gaps == sorted(gaps, reverse=True)
+        assert gaps == pytest.approx([row[3] - row[4] for row in rows], abs=1e-15)
         assert all(row[3] > row[4] and row[5] < row[6] for row in rows)
     full, sparse = (triples(world.world / name / "test.txt") for name in ("full", "sparse"))
     assert panel.sparsity == pytest.approx(1 - len(sparse) / len(full))
@@ -238,6 +239,39 @@ def test_checkpoints_of_different_worlds_are_refused(world, tmp_path):
     # Another density is another panel, whose questions may differ.
     others = [row._replace(density=0.8, full=row.sparse) for row in rows]
     assert len(ow.compare_checkpoints([*rows, *others], ["mrr"]).panels) == 2
+
+
+def test_curves_are_in_the_order_of_steps(world):
+    rows = ow.read_checkpoints(world.folder / "list.tsv")
+    plain, turned = (ow.compare_checkpoints(each, ["mrr"]).panels[0] for each in (rows, rows[::-1]))
+    for curve in plain.curves:
+        (same,) = (other for other in turned.curves if other.model == curve.model)
+        assert same.steps.tolist() == curve.steps.tolist() == sorted(curve.steps)
+        assert same.values["mrr"].tolist() == curve.values["mrr"].tolist()
+
+
+def test_removals_of_a_density_are_separate_panels(world):
+    rows = ow.read_checkpoints(world.folder / "list.tsv")
+    others = [row._replace(removal="correlated") for row in rows[:3]]
+    panels = ow.compare_checkpoints([*rows, *others], ["mrr"]).panels
+    assert [panel.removal for panel in panels] == ["independent", "correlated"]
+    assert [sum(len(c.steps) for c in panel.curves) for panel in panels] == [len(rows), 3]
+
+
+def test_ranks_of_another_graph_are_refused(world):
+    """The questions and answers may be those of the world, but of entities with other names."""
+    first, second, *_ = ow.read_checkpoints(world.folder / "list.tsv")
+    ranks = kgtrec.Ranks.load(second.full)
+    questions = {**ranks.manifest["questions"], "graph_hash": "0" * 16}
+    renamed = kgtrec.Ranks(
+        ranks.columns(),
+        {**ranks.manifest, "questions": questions},
+        ranks.relation_labels,
+        ranks.entity_labels,
+    )
+    assert renamed.provenance.graph_hash == "0" * 16
+    with pytest.raises(InputError, match="of different worlds"):
+        ow.compare_checkpoints([first, second._replace(full=renamed)], ["mrr"])
 
 
 def test_less_top_heavy_metrics_flatten_less(tmp_path):

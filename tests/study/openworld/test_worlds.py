@@ -183,6 +183,19 @@ def test_a_model_hides_the_facts_that_it_ranks_worst(tree, tmp_path):
         ow.hide_predicted_facts(tree, ranks)
 
 
+def test_expected_share() -> None:
+    """Of the facts outside training, d (1 - s) of all are recorded, and 1 - d s are true."""
+    closed = family_tree(2, people=60, seed=1)
+    graph = closed.graph(closed.facts, closed.facts[:9])
+    for density, train_share in ((0.5, 0.6), (0.8, 0.2), (1.0, 0.7)):
+        world = ow.hide_facts(graph, density, train_share=train_share)
+        share, n = len(world.test) / len(world.full_test), len(world.full_test)
+        deviation = (world.expected * (1 - world.expected) / n) ** 0.5
+        assert abs(share - world.expected) <= 4 * deviation
+        row = dict(zip(world.table().keys, world.table().rows[0], strict=True))
+        assert (row["share"], row["expected"]) == (share, world.expected)
+
+
 @given(st.floats(0.3, 1), st.floats(0.1, 0.9), st.floats(0, 0.9), st.integers(0, 5))
 def test_every_fact_is_in_one_split(density, train_share, valid_share, seed):
     closed = family_tree(1, people=25, seed=seed)
