@@ -530,7 +530,8 @@ def replicates(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) ->
         f"anew ({resampling.resamples:,} times), {correction} correction."
     )
     folds = comparisons[0].folds
-    size = f"{len(runs)} runs of {len(systems)} systems" + f" on {folds} folds" * (folds > 1)
+    size = f"{len(runs)} runs of {len(systems)} system{'s' * (len(systems) > 1)}"
+    size += f" on {folds} folds" * (folds > 1)
     rows = stack_measures({each.name: each.value_table() for each in comparisons})
     sections, notes = [], []
     data: dict[str, object] = {}

@@ -22,13 +22,14 @@ from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.comparability import comparable
 from kgtrec.results.result import Result
 from kgtrec.study.comparison.report import folds_of, replicate_samples
+from kgtrec.study.comparison.samples import short_name
 
 
 @dataclass(frozen=True, eq=False)
 class ChosenRuns(ShownAsTables):
     """The run of each system that validation chooses, and its test value of one measure.
 
-    - name, title: The measure's key, and its heading.
+    - name: The measure's key.
     - systems: Names of the systems.
     - runs: Names of the runs of each system.
     - validation: Validation MRR of every run, an array per system.
@@ -36,7 +37,6 @@ class ChosenRuns(ShownAsTables):
     """
 
     name: str
-    title: str
     systems: tuple[str, ...]
     runs: tuple[tuple[str, ...], ...]
     validation: tuple[Float64, ...]
@@ -69,12 +69,12 @@ class ChosenRuns(ShownAsTables):
     def table(self) -> Table:
         """Return a row per system, best chosen value first."""
         digits = self.digits
-        columns = [
+        columns: list[str | tuple[str, str, int]] = [
             "system",
             "runs",
             "chosen",
             "valid MRR=validation:4",
-            f"{self.title}=value:{digits}",
+            (short_name(self.name), "value", digits),
             f"mean:{digits}",
             f"std:{digits}",
             f"best by test=best:{digits}",
@@ -139,7 +139,6 @@ def choose_runs(
         chosen.append(
             ChosenRuns(
                 samples.name,
-                samples.title,
                 tuple(systems),
                 tuple(tuple(labels[name]) for name in systems),
                 criteria,

@@ -35,7 +35,7 @@ def ranks_of(split: str, seed: int) -> Ranks:
 def test_optimism_is_not_negative(higher: bool, optimism: float) -> None:
     """Validation chooses the middle of three test values."""
     validation, values = np.array([0.1, 0.3, 0.2]), np.array([9.0, 5.0, 2.0])
-    chosen = ChosenRuns("x", "x", ("m",), (("1", "2", "3"),), (validation,), (values,), higher)
+    chosen = ChosenRuns("x", ("m",), (("1", "2", "3"),), (validation,), (values,), higher)
     assert chosen.optimism.tolist() == [optimism]
 
 
