@@ -325,6 +325,13 @@ def test_paper_has_every_column_and_no_half_empty_sheet(
                 found.add(word.text)
                 assert last > word.bottom + 0.08  # its section begins below it
     assert found == SECTIONS
+    # A part of a chart never needs more than a third of a sheet, so less than that stays empty.
+    browser.eval("dispatchEvent(new Event('beforeprint'))")
+    charts = browser.eval(
+        "[...document.querySelectorAll('.part > svg')].map(chart => chart.height.baseVal.value)"
+    )
+    assert len(charts) > 5
+    assert max(charts) < 350
     # A table of twelve models is in blocks of columns: every number of every row is on paper.
     texts = {word.text for sheet in sheets for word in sheet}
     for values in data["relations"]["values"]["mrr"]:
