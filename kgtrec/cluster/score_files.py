@@ -30,6 +30,7 @@ from kgtrec.cluster.content_hash import MOST_HASHED_WHOLE, describe_files, hash_
 from kgtrec.cluster.question_store import read_rows
 from kgtrec.errors import FileError, InputError, PathName, UsageError
 from kgtrec.ranking.rows import is_consecutive
+from kgtrec.scores.archives import check_factor_names, one_line
 from kgtrec.scores.arrays import score_dtype
 from kgtrec.scores.factors import Factors
 from kgtrec.scores.files import (
@@ -37,9 +38,7 @@ from kgtrec.scores.files import (
     SAVE_ROWS,
     RangedArray,
     ScoreShard,
-    check_factor_names,
     npy_header,
-    one_line,
     read_scores,
 )
 from kgtrec.scores.matrices import alike

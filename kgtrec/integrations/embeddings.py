@@ -38,9 +38,9 @@ from kgtrec.integrations.saved_models import (
     split_single_values,
 )
 from kgtrec.questions.api import Questions
+from kgtrec.scores.archives import one_line, read_arrays
 from kgtrec.scores.arrays import as_array
 from kgtrec.scores.factors import Factors
-from kgtrec.scores.files import one_line, read_arrays
 from kgtrec.scores.formulas import Parts, check_model, describe, half_turn_of
 from kgtrec.scores.pairs import PairVectors
 

@@ -18,7 +18,7 @@ from kgtrec._internal.arrays import Array
 from kgtrec._internal.locations import local_copy
 from kgtrec._internal.system import reason_of
 from kgtrec.errors import FileError, InputError, PathName, UsageError
-from kgtrec.scores.files import one_line
+from kgtrec.scores.archives import one_line
 from kgtrec.scores.formulas import REFUSED
 
 CONFIG = "config.json"

@@ -19,7 +19,7 @@ from kgtrec._internal.table import ShownInLines
 from kgtrec.errors import FileError, InputError, PathName, UsageError, refuse_if
 from kgtrec.graph.id_files import lines_of, text_of
 from kgtrec.graph.triples import as_triples
-from kgtrec.scores.files import read_arrays
+from kgtrec.scores.archives import read_arrays
 
 Cells = tuple[str, str, str]
 
