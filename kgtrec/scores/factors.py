@@ -24,6 +24,8 @@ from kgtrec.scores.formulas import Parts, QueryIds, build, check_model, describe
 METRICS = ("dot", "l2", "l1", "moduli", "mode", "hake")
 """Products and distances of vectors; the native core has the same names."""
 
+EVERY_ROW = slice(None)
+
 
 class Factors:
     """A factorised model. It is ranked in tiles, so its score matrix never exists.
@@ -155,7 +157,8 @@ class Factors:
         rows : {"questions", "instances"}
             The meaning of a query, as for `Ranker`.
         columns : sequence of int, optional
-            The entity id of each row of `entity`, if they are not in id order.
+            The entity id of each row of `entity`, if they are not in id order. By default, rows
+            have the order of columns that the questions declare.
         bias : array, shape (n_entities,), optional
             Added to every score of an entity.
         **more : array
@@ -181,13 +184,10 @@ class Factors:
             modulus_weight=modulus_weight,
         )
         if columns is not None:
+            if questions.column_of is not None:
+                raise UsageError("the questions already declare columns=; leave columns= out here")
             parts = parts.select_entities(_inverse_of(columns, len(parts.entity)))
-        ids = _query_ids(questions, rows, inverse, parts)
-        dtype = computing_type(parts)
-        queries, table, metric = build(model, parts, ids)
-        factors = cls(queries.astype(dtype), table.astype(dtype), bias, metric)
-        factors.facts = describe(check_model(model), parts, {})
-        return factors
+        return build_factors(questions, model, parts, inverse=inverse, rows=rows, bias=bias)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -222,6 +222,28 @@ class Factors:
         out = np.empty((len(queries), len(self.entities)), dtype=self.dtype)
         _core.factor_scores(queries, self.entities, self.bias, self.metric, out)
         return out
+
+
+def build_factors(
+    questions: Questions,
+    model: str,
+    parts: Parts,
+    *,
+    inverse: str,
+    rows: str,
+    bias: Any = None,
+    span: slice = EVERY_ROW,
+) -> Factors:
+    """Return the factors of a model, with queries of the rows `span` only.
+
+    Other parameters and errors are those of `Factors.from_embeddings`.
+    """
+    ids = _query_ids(questions, rows, inverse, parts, span)
+    dtype = computing_type(parts)
+    queries, table, metric = build(model, parts, ids)
+    factors = Factors(queries.astype(dtype), table.astype(dtype), bias, metric)
+    factors.facts = describe(check_model(model), parts, {})
+    return factors
 
 
 def read_parts(
@@ -291,8 +313,10 @@ def _read_vectors(name: str, array: Any) -> Array:
     return values
 
 
-def _query_ids(questions: Questions, rows: str, inverse: str, parts: Parts) -> QueryIds:
-    """Return the question of each row for the model, with the model's inverse relations."""
+def _query_ids(
+    questions: Questions, rows: str, inverse: str, parts: Parts, span: slice
+) -> QueryIds:
+    """Return the question of each row of `span`, with the model's inverse relations."""
     choose("rows", rows, ("questions", "instances"))
     if questions.kind == "relation":
         raise UsageError(
@@ -304,13 +328,17 @@ def _query_ids(questions: Questions, rows: str, inverse: str, parts: Parts) -> Q
     number: Array = np.arange(len(questions))
     if rows == "instances":
         number = questions.instance_question[questions.triple_rows]
+    number = number[span]
     relation = questions.relation[number].astype(np.int64)
     is_tail = questions.side[number] == 1
     if inverse != "none":
         step = 2 if inverse == "interleaved" else 1
         turned = n_relations if inverse == "offset" else 1
         relation, is_tail = step * relation + turned * ~is_tail, np.ones(len(number), dtype=bool)
-    return QueryIds(questions.entity[number].astype(np.int64), relation, is_tail)
+    entity = questions.entity[number].astype(np.int64)
+    if questions.column_of is not None:  # vectors of entities are in the order of the columns
+        entity = questions.column_of[entity]
+    return QueryIds(entity, relation, is_tail)
 
 
 def check_sizes(parts: Parts, graph: GraphData, inverse: str) -> None:

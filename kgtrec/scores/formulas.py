@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kgtrec import _core
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arrays import Array, Bools, Int64
 from kgtrec.errors import InputError, UsageError, choose
@@ -213,8 +214,20 @@ def _by_matrix(p: Parts, ids: QueryIds, matrix_of: Callable[[int], Array]) -> Ar
         matrix = matrix_of(number)
         for side in (False, True):
             rows = (ids.relation == number) & (ids.is_tail == side)
-            queries[rows] = vectors[rows] @ (matrix if side else matrix.T)
+            queries[rows] = _multiply(vectors[rows], matrix.T if side else matrix)
     return queries
+
+
+def _multiply(vectors: Array, matrix: Array) -> Array:
+    """Return the products of vectors (n, dim) with the rows of a matrix (m, dim), shape (n, m).
+
+    A product has the same bits for any number of vectors, unlike those of a BLAS. So a part of a
+    ranking has the queries of the whole.
+    """
+    products = np.empty((len(vectors), len(matrix)))
+    rows = np.ascontiguousarray(matrix, np.float64)
+    _core.factor_scores(np.ascontiguousarray(vectors, np.float64), rows, None, "dot", products)
+    return products
 
 
 def _cp(p: Parts, ids: QueryIds) -> Built:
@@ -251,9 +264,10 @@ def _tucker(p: Parts, ids: QueryIds) -> Built:
     """TuckER (Balazevic et al. 2019): the core (d, r, d) times h, r, t, without normalisation."""
     core, dim = p.more["core"], p.entity.shape[1]
     _check_shape("core", core, (dim, p.relation.shape[1], dim))
+    by_relation = _double(core).transpose(0, 2, 1).reshape(dim * dim, -1)
 
     def matrix_of(number: int) -> Array:
-        return np.einsum("irj,r->ij", _double(core), _double(p.relation[number]))
+        return _multiply(_double(p.relation[number])[None], by_relation).reshape(dim, dim)
 
     return _by_matrix(p, ids, matrix_of), p.entity, "dot"
 
@@ -268,7 +282,8 @@ def _quate(p: Parts, ids: QueryIds) -> Built:
     r = r / np.where(length == 0, 1, length)
     conjugate = r * np.array([1, -1, -1, -1]).reshape(1, 4, 1)
     queries = _hamilton(_double(table[ids.entity]), _by_side(ids, r, conjugate))
-    return queries.reshape(len(queries), -1), table.reshape(len(table), -1), "dot"
+    dim = p.entity.shape[1]
+    return queries.reshape(len(queries), dim), table.reshape(len(table), dim), "dot"
 
 
 _HAKE_WEIGHTS = (

@@ -110,9 +110,8 @@ class PairVectors:
 
     Notes
     -----
-    A pair (h, t) scores as the tail t of the question (h, r, ?) does. The queries of RESCAL and
-    TuckER are products of matrices, whose last bits may depend on the number of heads per call, the
-    machine and its number of threads. Ranks of these models are the same only for the same calls.
+    A pair (h, t) scores as the tail t of the question (h, r, ?) does, for any number of heads per
+    call.
 
     Raises
     ------

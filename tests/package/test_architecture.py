@@ -60,6 +60,7 @@ NATIVE = (
     "measures",
     "ranking",
     "scores.factors",
+    "scores.formulas",
     "scores.mapped_files",
     "study.comparison.significance",
     "trec",

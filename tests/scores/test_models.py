@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import fake_device
@@ -10,8 +11,9 @@ import pytest
 from question_cases import N, R, random_questions, run_lists, some_scores
 
 import kgtrec
-from kgtrec.errors import InputError
+from kgtrec.errors import InputError, UsageError
 from kgtrec.scores import arrays, sources
+from kgtrec.scores.factors import build_factors, read_parts
 from kgtrec.scores.formulas import FORMULAS
 
 DIM = 4
@@ -188,6 +190,48 @@ def test_halves_a_models_order_and_a_bias(questions: kgtrec.Questions) -> None:
         assert one.tobytes() == other.scores().tobytes()
         biased = make(questions, name, bias=bias, **arrays).scores()
         np.testing.assert_allclose(biased, one + bias, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["distmult", "complex", "simple", "rescal", "hake"])
+def test_vectors_in_the_order_of_columns_that_questions_declare(
+    name: str, questions: kgtrec.Questions
+) -> None:
+    order, arrays = np.random.default_rng(3).permutation(N), MODELS[name][1]
+    theirs = {k: v[order] if k.startswith("entity") else v for k, v in arrays.items()}
+    ordered = dataclasses.replace(questions, column_of=np.argsort(order))
+    make = kgtrec.Factors.from_embeddings
+    ranks = kgtrec.rank(make(ordered, name, **theirs), ordered)[0]
+    due = kgtrec.rank(make(questions, name, **arrays), questions)[0]
+    np.testing.assert_array_equal(ranks.greater, due.greater)
+    with pytest.raises(UsageError, match="the questions already declare columns=; leave columns="):
+        make(ordered, name, columns=order, **theirs)
+
+
+@pytest.mark.parametrize("rows", ["questions", "instances"])
+@pytest.mark.parametrize("name", MODELS)
+def test_queries_of_some_rows_have_the_bits_of_all(
+    name: str, rows: str, questions: kgtrec.Questions
+) -> None:
+    arrays = {k: v for k, v in MODELS[name][1].items() if isinstance(v, np.ndarray)}
+    declared = {k: v for k, v in MODELS[name][1].items() if k not in arrays}
+    whole = kgtrec.Factors.from_embeddings(
+        questions, name.split()[0], rows=rows, **arrays, **declared
+    )
+    plain: dict[str, Any] = {
+        "norm": None,
+        "phases": None,
+        "normalize": "none",
+        "phase_weight": None,
+        "modulus_weight": None,
+    }
+    more = {k: arrays[k] for k in arrays if k not in ("entity", "relation")}
+    parts = read_parts(arrays["entity"], arrays["relation"], more, **plain | declared)
+    for span in (slice(0, 1), slice(3, 10), slice(7, None), slice(5, 5)):
+        some = build_factors(
+            questions, name.split()[0], parts, inverse="none", rows=rows, span=span
+        )
+        assert some.queries.tobytes() == whole.queries[span].tobytes()
+        assert some.entities.tobytes() == whole.entities.tobytes()
 
 
 @pytest.mark.parametrize("rows", ["questions", "instances"])
