@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 LONGEST_MESSAGE = 2_000
@@ -122,3 +122,20 @@ def _with_gaps(words: Sequence[str], kept: Sequence[bool]) -> str:
         text = "".join(word for word, _ in run)
         parts.append(text if is_kept or len(text) < 2 else "…")
     return "".join(parts)
+
+
+def join_names(names: Sequence[str], separator: str = ", ", most: int = 3) -> str:
+    """Join names in a message; of many, the first ones and the number of the others."""
+    shown = separator.join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+def group_equal(named: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """Return the names by their text, in the order of pairs of a name and a text.
+
+    So a message says once what is true of many.
+    """
+    names: dict[str, list[str]] = {}
+    for name, text in named:
+        names.setdefault(text, []).append(name)
+    return names

@@ -242,6 +242,8 @@ def _check(ranks: tuple[str, ...], options: dict[str, Any]) -> None:
 
 def _is_model(path: str, options: dict[str, Any]) -> bool:
     """Return True if scores are embeddings of a model that an option or a file names."""
+    if options["model"] is not None or options["model_config"] is not None:
+        return True
     return has_embeddings({**options, "scores": path})
 
 

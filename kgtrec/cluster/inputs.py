@@ -19,6 +19,7 @@ from kgtrec.cluster.content_hash import describe_file, hash_text, label_files
 from kgtrec.cluster.parts import ONE_THREAD, Inputs
 from kgtrec.cluster.question_store import Store, save_questions
 from kgtrec.cluster.score_files import FactorFiles, Files, ScoreFiles, describe_scores, save_scores
+from kgtrec.cluster.vectors import ModelVectors, describe_vectors
 from kgtrec.errors import InputError, PathName, UsageError, about
 from kgtrec.graph.formats import graph_files
 from kgtrec.questions.api import Questions
@@ -166,6 +167,8 @@ def _save_source(source: Any, store: Store, folder: Path) -> Files:
     """
     if isinstance(source, (str, PathLike)):
         return describe_scores(source, folder)
+    if isinstance(source, ModelVectors):
+        return describe_vectors(source, store, folder)
     if isinstance(source, Mapping):
         names = check_sides(source, store.questions().sides)
         parts = [save_scores(as_array(source[side]), folder) for side in names]
@@ -185,5 +188,5 @@ def _save_source(source: Any, store: Store, folder: Path) -> Files:
         return save_scores(as_array(source), folder)
     raise UsageError(
         f"scores of type {type(source).__name__} have no file that workers can open; pass a "
-        "path, an array, Factors or a Dask array"
+        "path, a ModelFile, an array, Factors or a Dask array"
     )

@@ -319,7 +319,12 @@ def merge_parts(parts: Iterable[PartialRanks], inputs: Inputs) -> PartialRanks:
     return parts_of.merge_adjacent(parts, lambda ids: read_rows(store.array("position"), ids))
 
 
-def join_parts(parts: Sequence[PartialRanks], inputs: Inputs) -> tuple[Ranks, Run]:
-    """Join parts of disjoint rows with all entities to the ranks and run of one process."""
+def join_parts(
+    parts: Sequence[PartialRanks], inputs: Inputs, facts: Sequence[str] = ()
+) -> tuple[Ranks, Run]:
+    """Join parts of disjoint rows with all entities to the ranks and run of one process.
+
+    - facts: Sentences on the formula of a model of vectors.
+    """
     store = inputs.store()
-    return assemble(parts, store.plan(), store.questions(mapped=False))
+    return assemble(parts, store.plan(), store.questions(mapped=False), model_facts=facts)

@@ -30,7 +30,7 @@ from kgtrec.cluster.content_hash import MOST_HASHED_WHOLE, describe_files, hash_
 from kgtrec.cluster.question_store import read_rows
 from kgtrec.errors import FileError, InputError, PathName, UsageError
 from kgtrec.ranking.rows import is_consecutive
-from kgtrec.scores.archives import check_factor_names, one_line
+from kgtrec.scores.archives import FORMULA, check_factor_names, one_line, read_formula
 from kgtrec.scores.arrays import score_dtype
 from kgtrec.scores.factors import Factors
 from kgtrec.scores.files import (
@@ -100,12 +100,14 @@ class Files:
     - selection: A ``.npy`` with the file row of each row of the ranking; "" if they are equal.
     - location: The path or URL that the user gave.
     - columns: A ``.npy`` with the file column of each entity; "" if they are equal.
+    - facts: Sentences on the formula of a model, which results print.
     """
 
     parts: tuple[ArrayFile, ...]
     selection: str = ""
     location: str = ""
     columns: str = ""
+    facts: tuple[str, ...] = ()
 
     @property
     def arrays(self) -> dict[str, ArrayFile]:
@@ -199,9 +201,17 @@ class ScoreFiles(Files):
 
 @dataclass(frozen=True)
 class FactorFiles(Files):
-    """A factorised model as arrays of queries, entities and, if it has any, biases (`Factors`)."""
+    """A factorised model as arrays of queries, entities and, if it has any, biases (`Factors`).
+
+    - origin: The user's files from which the arrays were computed; () if the arrays are in them.
+    - formula: How the arrays were computed, as JSON.
+    - span: First row that has a query, and number of rows; None if all rows have one.
+    """
 
     metric: str = "dot"
+    origin: tuple[str, ...] = ()
+    formula: str = ""
+    span: tuple[int, int] | None = None
 
     @property
     def queries(self) -> ArrayFile:
@@ -224,12 +234,14 @@ class FactorFiles(Files):
 
     @property
     def sources(self) -> list[str]:
+        if self.origin:
+            return [*self.origin]
         # The archive, if it was unpacked for workers.
         return [self.location] if self.location else super().sources
 
     @property
     def n_rows(self) -> int:
-        return self.queries.shape[0]
+        return self.queries.shape[0] if self.span is None else self.span[1]
 
     @property
     def n_columns(self) -> int:
@@ -242,6 +254,10 @@ class FactorFiles(Files):
 
     def read_queries(self, first: int, stop: int) -> Array:
         """Return a copy of the query vectors of rows of the ranking."""
+        if self.span is not None:
+            start = self.span[0]
+            assert start <= first <= stop <= start + self.queries.shape[0]
+            first, stop = first - start, stop - start
         if not self.selection:
             return np.array(self.queries.open()[first:stop])
         return read_rows(self.queries.open(), _read_selection(self.selection, first, stop))
@@ -271,8 +287,12 @@ def identify_scores(files: Files) -> dict[str, Any]:
     """Describe the content of score files in plain JSON types."""
     factors = isinstance(files, FactorFiles)
     shape = {"rows": files.n_rows, "columns": files.n_columns, "dtype": files.dtype}
-    metric = {"metric": files.metric} if isinstance(files, FactorFiles) else {}
-    return shape | metric | describe_files(files.sources, whole=factors)
+    more: dict[str, Any] = {}
+    if isinstance(files, FactorFiles):
+        more["metric"] = files.metric
+        more |= {"facts": [*files.facts]} if files.facts else {}
+        more |= {"formula": files.formula} if files.formula else {}
+    return shape | more | describe_files(files.sources, whole=factors)
 
 
 def local_paths(files: Files | None) -> list[str]:
@@ -371,7 +391,7 @@ def save_scores(source: Array | Factors, folder: Path) -> Files:
     subfolder.mkdir(parents=True, exist_ok=True)
     parts = tuple(_save_array(array, subfolder / f"{name}.npy") for name, array in arrays.items())
     if isinstance(source, Factors):
-        return FactorFiles(parts, metric=source.metric)
+        return FactorFiles(parts, metric=source.metric, facts=source.facts)
     return ScoreFiles(parts)
 
 
@@ -404,11 +424,16 @@ def _describe_archive(path: PathName, work: Path) -> FactorFiles:
             if "metric" in members:
                 with archive.open("metric.npy") as member, PARSING:
                     metric = str(np.lib.format.read_array(member, allow_pickle=False))
+            facts: tuple[str, ...] = ()
+            if FORMULA in members:
+                with archive.open(f"{FORMULA}.npy") as member, PARSING:
+                    text = np.lib.format.read_array(member, allow_pickle=False)
+                facts = read_formula(path, text).facts
             content = [(info.filename, info.CRC, info.file_size) for info in archive.infolist()]
             unpacked = work / f"factors-{hash_text(str(content))}" if packed else None
             infos = [members[name] for name in _FACTORS if name in members]
             parts = tuple(_open_member(file, archive, info, path, unpacked) for info in infos)
-        return _check_factors(FactorFiles(parts, location=str(path), metric=metric))
+        return _check_factors(FactorFiles(parts, location=str(path), metric=metric, facts=facts))
     except (FileError, MemoryError):
         raise
     except (InputError, UsageError) as error:

@@ -32,6 +32,7 @@ from kgtrec._internal.locations import (
     read_bytes,
 )
 from kgtrec._internal.progress import progress_bar
+from kgtrec._internal.text import group_equal, join_names
 from kgtrec._version import __version__
 from kgtrec.cluster.content_hash import stamps_of
 from kgtrec.cluster.parts import Inputs, join_parts, merge_parts, rank_block
@@ -111,15 +112,22 @@ class ShardHeader:
 
     def share(self, store: Store) -> tuple[tuple[int, int], tuple[int, int]]:
         """Return the rows and the entities of the shard, each as (first, stop)."""
-        sizes = {"questions": store.n_rows, "entities": store.n_labels}
-        total = sizes[self.by]
-        part = total * (self.number - 1) // self.count, total * self.number // self.count
-        rows, entities = (part if self.by == kind else (0, n) for kind, n in sizes.items())
-        return rows, entities
+        return share_of(store, self.by, self.number, self.count)
 
     def differences(self, other: ShardHeader) -> str:
         """Return a text on the differences of two headers; "" if they belong to one ranking."""
         return describe_differences(self, other, _COMMON_FIELDS)
+
+
+def share_of(
+    store: Store, by: str, number: int, count: int
+) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Return the rows and the entities of a shard, each as (first, stop)."""
+    sizes = {"questions": store.n_rows, "entities": store.n_labels}
+    total = sizes[by]
+    part = total * (number - 1) // count, total * number // count
+    rows, entities = (part if by == kind else (0, n) for kind, n in sizes.items())
+    return rows, entities
 
 
 _COMMON_FIELDS = tuple(
@@ -188,11 +196,11 @@ def parse_shard(text: str) -> tuple[int, int]:
     return number, count
 
 
-def open_shard(
-    inputs: Inputs, folder: str | Path, number: int, count: int, by: str = "auto"
-) -> Shard:
-    """Prepare shard ``number`` (from 1) of ``count``; ``by`` is one of `WAYS`."""
-    store, settings = inputs.store(), inputs.settings
+def choose_way(store: Store, count: int, by: str = "auto") -> str:
+    """Return what to divide among `count` shards, "questions" or "entities"; `by` as in `WAYS`.
+
+    UsageError if it cannot be divided.
+    """
     choose("by", by, WAYS)
     if by == "auto":
         few = store.n_rows < _FEW_ROWS * count and store.n_labels > store.n_rows
@@ -205,6 +213,15 @@ def open_shard(
     total = store.n_rows if by == "questions" else store.n_labels
     if count > total:
         raise UsageError(f"{count} shards are too many for {total} {by}; choose {total} or fewer")
+    return by
+
+
+def open_shard(
+    inputs: Inputs, folder: str | Path, number: int, count: int, by: str = "auto"
+) -> Shard:
+    """Prepare shard ``number`` (from 1) of ``count``; ``by`` is one of `WAYS`."""
+    store, settings = inputs.store(), inputs.settings
+    by = choose_way(store, count, by)
     assert inputs.files is not None
     stamps = stamps_of(inputs.files.sources)
     header = ShardHeader(
@@ -327,7 +344,7 @@ def merge_shards(folder: str | Path) -> tuple[Ranks, Run, Questions]:
             parts = [part for share in shares for part in share]
         else:
             parts = [merge_parts((join_rows(list(share)) for share in shares), inputs)]
-        ranks, run = join_parts(parts, inputs)
+        ranks, run = join_parts(parts, inputs, first.scores.get("facts", ()))
         return ranks, run, store.questions(mapped=False)
 
 
@@ -381,12 +398,17 @@ def _impossible_error(path: PathName, problem: str) -> FileError:
 
 def _read_headers(folder: Path, paths: list[Path]) -> dict[Path, ShardHeader]:
     """Read the headers of all shards of a folder; one FileError reports all their faults."""
-    headers, faults = {}, []
+    headers: dict[Path, ShardHeader] = {}
+    unreadable: list[tuple[str, str]] = []
     for path in paths:
         try:
             headers[path] = ShardHeader.read(path)
         except FileError as error:
-            faults.append(f"{path.name} is {error.found}")
+            unreadable.append((path.name, error.found))
+    faults = [
+        f"{join_names(names)} {'are' if len(names) > 1 else 'is'} {problem}"
+        for problem, names in group_equal(unreadable).items()
+    ]
     if headers:
         faults += _find_faults(headers, {path.name for path in paths})
     if faults:
@@ -404,12 +426,12 @@ def _find_faults(headers: dict[Path, ShardHeader], names: set[str]) -> list[str]
     kinds = {path: repr(replace(header, number=1)) for path, header in headers.items()}
     common = Counter(kinds.values()).most_common(1)[0][0]
     usual = next(path for path, kind in kinds.items() if kind == common)
-    faults = [
-        f"{path.name} and {usual.name} are from different rankings "
-        f"({headers[path].differences(headers[usual])})"
+    others = group_equal(
+        (path.name, headers[path].differences(headers[usual]))
         for path, kind in kinds.items()
         if kind != common
-    ]
+    )
+    faults = [_name_others(names, usual.name, text) for text, names in others.items()]
     if not faults:
         first: dict[int, Path] = {}
         for path, header in headers.items():
@@ -426,6 +448,13 @@ def _find_faults(headers: dict[Path, ShardHeader], names: set[str]) -> list[str]
             f"shard{'s' * (len(missing) > 1)} {_format_numbers(missing)} of {count} missing"
         )
     return faults
+
+
+def _name_others(names: list[str], usual: str, difference: str) -> str:
+    """Return a text on shards that belong to another ranking than the usual one."""
+    if len(names) == 1:
+        return f"{names[0]} and {usual} are from different rankings ({difference})"
+    return f"{join_names(names)} are from another ranking than {usual} ({difference})"
 
 
 def _format_numbers(numbers: Sequence[int]) -> str:

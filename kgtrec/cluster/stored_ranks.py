@@ -35,7 +35,7 @@ from kgtrec.ranking.columns import (
     convert_columns,
 )
 from kgtrec.ranking.parquet import ROW_GROUP, find_used_ids, write_blocks
-from kgtrec.ranking.partial import PartialRanks, describe_parts
+from kgtrec.ranking.partial import PartialRanks, describe_facts, describe_parts
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.ranking.tie_report import tie_report
 from kgtrec.results.result import Result
@@ -57,6 +57,7 @@ class StoredRanks:
     def __init__(self, folder: Path, inputs: Inputs) -> None:
         self.store, self._folder = inputs.store(), folder
         self._depth = inputs.settings.run_depth
+        self._facts = () if inputs.files is None else inputs.files.facts
         self.n = self.store.n_instances
         self.n_questions = len(self.store.array("answers_offsets")) - 1
         self._parts: list[PartialRanks] = []
@@ -113,7 +114,9 @@ class StoredRanks:
     def _manifest(self) -> dict[str, Any]:
         """Manifest of the ranks; UsageError if rows are missing."""
         questions, parts = self.store.questions(), sorted(self._parts, key=lambda part: part.task)
-        return build_manifest(questions, describe_parts(parts, self.store.n_rows, questions))
+        facts = describe_facts(self._facts)
+        described = describe_parts(parts, self.store.n_rows, questions, **facts)
+        return build_manifest(questions, described)
 
     def load(self) -> tuple[Ranks, Run]:
         """Read ranks and run into memory; they equal those of `kgtrec.rank`."""

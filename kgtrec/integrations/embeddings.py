@@ -11,11 +11,12 @@ Examples
 from __future__ import annotations
 
 import math
+import os
 import re
 import zipfile
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,9 +39,9 @@ from kgtrec.integrations.saved_models import (
     split_single_values,
 )
 from kgtrec.questions.api import Questions
-from kgtrec.scores.archives import one_line, read_arrays
+from kgtrec.scores.archives import FORMULA, Formula, one_line, read_arrays, read_formula
 from kgtrec.scores.arrays import as_array
-from kgtrec.scores.factors import Factors
+from kgtrec.scores.factors import EVERY_ROW, Factors, build_factors, read_parts
 from kgtrec.scores.formulas import Parts, check_model, describe, half_turn_of
 from kgtrec.scores.pairs import PairVectors
 
@@ -109,25 +110,128 @@ def load_factors(
         contradicts the arrays or an argument, or if programs differ and nothing says which one
         saved the model.
     """
-    declared: dict[str, Any] = {
-        "norm": norm,
-        "phases": phases,
-        "normalize": normalize,
-        "phase_weight": phase_weight,
-        "modulus_weight": modulus_weight,
-    }
-    vectors = _read_vectors(path, model, declared, model_config)
-    factors = factors_of(
+    file = ModelFile(
         path,
-        questions,
-        vectors.model,
-        inverse=inverse,
-        rows=rows,
-        **vectors.declared,
-        **vectors.arrays,
+        model,
+        norm,
+        phases,
+        normalize,
+        phase_weight,
+        modulus_weight,
+        model_config,
+        inverse,
     )
-    factors.facts = vectors.facts()
-    return factors
+    return file.factors(questions, rows)
+
+
+@dataclass(frozen=True)
+class ModelFile:
+    """The vectors of a model in files, as scores for `kgtrec.cluster.rank` and job arrays.
+
+    Parts of a ranking compute the queries of their own rows only.
+
+    Parameters
+    ----------
+    path, model, norm, phases, normalize, phase_weight, modulus_weight, model_config, inverse
+        As for `load_factors`.
+    """
+
+    path: PathName
+    model: str | None = None
+    norm: str | None = None
+    phases: float | str | None = None
+    normalize: str | None = None
+    phase_weight: float | None = None
+    modulus_weight: float | None = None
+    model_config: PathName | None = None
+    inverse: str = "none"
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Return the options that say how the vectors are scored, by name."""
+        names = [field.name for field in fields(self)][1:]
+        return {name: getattr(self, name) for name in names if name != "model_config"}
+
+    def has_factors(self) -> bool:
+        """Return True if `Factors.save` wrote the file; UsageError if an option contradicts it."""
+        formula = _read_saved_formula(self.path)
+        if formula is None:
+            return False
+        if self.model_config is not None:
+            raise UsageError(
+                f"{self.path}: the file says how it is scored; leave {argument('model_config')} out"
+            )
+        for key, value in self.options.items():
+            due = formula.declared.get(key, "none" if key in ("inverse", "normalize") else None)
+            if value is None or (key == "inverse" and value == "none") or _agree(key, value, due):
+                continue
+            text = "has none" if due is None else f"has {due!r}"
+            raise UsageError(
+                f"{self.path}: {argument(key, value)} contradicts the file, which {text}; leave it "
+                "out, or give the embeddings from which the file was computed"
+            )
+        return True
+
+    def count_entities(self) -> int:
+        """Count the entities with vectors; errors are those of `load_factors`."""
+        return count_entities(self.path)
+
+    def factors(
+        self, questions: Questions, rows: str = "questions", span: slice = EVERY_ROW
+    ) -> Factors:
+        """Read the vectors as `load_factors` does, with queries of the rows `span` only.
+
+        Factors that `Factors.save` wrote have all their queries.
+        """
+        if self.has_factors():
+            return Factors.load(self.path)
+        declared = {name: getattr(self, name) for name in _DECLARED}
+        vectors = _read_vectors(self.path, self.model, declared, self.model_config)
+        arrays = dict(vectors.arrays)
+        entity, relation, bias = (arrays.pop(n, None) for n in ("entity", "relation", "bias"))
+        try:
+            parts = read_parts(entity, relation, arrays, **vectors.declared)
+            factors = build_factors(
+                questions,
+                vectors.model,
+                parts,
+                inverse=self.inverse,
+                rows=rows,
+                bias=bias,
+                span=span,
+            )
+        except (InputError, UsageError) as error:
+            raise type(error)(f"{self.path}: {error.marked}") from None
+        factors.facts = vectors.facts()
+        return factors
+
+
+def _agree(key: str, value: Any, due: str | float | None) -> bool:
+    """Return whether an argument is what a file declares."""
+    if isinstance(due, float):
+        number = half_turn_of(value) if key == "phases" else float(value)
+        return number is not None and math.isclose(number, due, rel_tol=1e-5)
+    return str(value).lower() == str(due).lower()
+
+
+def _read_saved_formula(path: PathName) -> Formula | None:
+    """Read the formula in a file of `Factors.save`; None for any other file."""
+    if not os.fspath(path).endswith(".npz"):
+        return None
+    with local_copy(path) as copy:
+        names = _names_in_archive(copy)
+        if not {"queries.npy", "entities.npy", f"{FORMULA}.npy"} <= names:
+            return None
+        return read_formula(path, read_arrays(copy, [FORMULA])[FORMULA])
+
+
+def _names_in_archive(path: Path) -> set[str]:
+    """Return the names of the members of an ``.npz``; none if it is no readable archive."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return {*archive.namelist()}
+    except (OSError, ValueError, zipfile.BadZipFile):
+        return set()
 
 
 def load_pair_vectors(
@@ -182,12 +286,16 @@ def _read_vectors(
     """Read the vectors and settle the formula; ``declared`` has other arguments by name."""
     arguments = {"model": model} | {name: declared.get(name) for name in _DECLARED}
     with local_copy(path, folders=True) as copy:
-        vectors, values = split_single_values(_load(copy))
+        arrays = _load(copy)
+        vectors, values = split_single_values(arrays)
+        texts = _read_texts(arrays)
+        named = model if model is not None else texts.get("model")
         config = read_configuration(copy, model_config)
         if config.program:
-            saved = from_config(config, model)
+            saved = from_config(config, named)
         else:
-            saved = from_arrays(vectors, values, str(model).lower())
+            saved = from_arrays(vectors, values, str(named).lower())
+        saved = _with_texts(path, saved, texts)
         name = model if model is not None else saved.model
         if str(name).lower() == "hake" and saved.model in (None, "hake"):
             saved = _with_weights(saved, copy, vectors, values, arguments)
@@ -213,6 +321,26 @@ def _read_vectors(
     return _Vectors(
         name, arrays, {key: used[key] for key in _DECLARED}, origin, tuple(config.notes)
     )
+
+
+def _read_texts(arrays: Mapping[str, Array]) -> dict[str, str]:
+    """Return the model and its settings that an ``.npz`` names, as arrays of a single text."""
+    names = ("model", "norm", "normalize", "phases")
+    return {
+        name: str(arrays[name])
+        for name in names
+        if name in arrays and arrays[name].ndim == 0 and arrays[name].dtype.kind == "U"
+    }
+
+
+def _with_texts(path: PathName, saved: SavedModel, texts: Mapping[str, str]) -> SavedModel:
+    """Add what a file names to a model; UsageError if its configuration names something else."""
+    _refuse_contradictions(path, saved, texts)
+    origin = {**saved.origin, **dict.fromkeys(texts, "from the file")}
+    settings: dict[str, Any] = dict(texts)
+    if "phases" in texts:
+        settings["phases"] = half_turn_of(texts["phases"])
+    return replace(saved, **settings, origin=origin)
 
 
 def _with_weights(
@@ -257,10 +385,16 @@ def count_entities(path: PathName) -> int:
 
 
 def is_saved_model(path: PathName) -> bool:
-    """Return True for vectors beside the configuration of a program that kgtrec knows.
+    """Return True for vectors whose file names their model.
 
-    False for files of queries and entities, and for ``.npy`` files, which are score matrices.
+    It is an ``.npz`` with ``model``, or lies beside the configuration of a program that kgtrec
+    knows. False for files of queries and entities, and for ``.npy`` files, which are score
+    matrices.
     """
+    if not is_location(path) and Path(path).suffix == ".npz":
+        names = _names_in_archive(Path(path))
+        if "model.npy" in names and "queries.npy" not in names:
+            return True
     if is_location(path) or not Path(path).exists() or not read_configuration(Path(path)).program:
         return False
     file = Path(path)
@@ -268,8 +402,7 @@ def is_saved_model(path: PathName) -> bool:
         words = set().union(*(_words(array.stem) for array in file.glob("*.npy")))
         return {"entity", "relation"} <= words
     if file.suffix == ".npz" and zipfile.is_zipfile(file):
-        with zipfile.ZipFile(file) as archive:
-            return "queries.npy" not in archive.namelist()
+        return "queries.npy" not in _names_in_archive(file)
     return file.suffix != ".npy"
 
 

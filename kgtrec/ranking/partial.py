@@ -261,11 +261,13 @@ def assemble(
     questions: Questions,
     *,
     entity_ranges: int | None = None,
+    model_facts: Sequence[str] = (),
 ) -> tuple[Ranks, Run]:
     """Assemble ranks and run from parts with all entities. They equal those of one pass."""
     ordered = sorted(parts, key=lambda part: part.task)
-    ranges = {} if entity_ranges is None else {"entity_ranges": entity_ranges}
-    describe_scores = describe_parts(ordered, plan.n_rows, questions, **ranges)
+    more: dict[str, Any] = {} if entity_ranges is None else {"entity_ranges": entity_ranges}
+    more |= describe_facts(model_facts)
+    describe_scores = describe_parts(ordered, plan.n_rows, questions, **more)
     whole = join_rows(ordered)
     counted = plan.collect(whole.counts, whole.answer_nan)
     ranks = Ranks.from_counts(questions, *counted, lambda: describe_scores)
@@ -299,7 +301,7 @@ def build_ranks(
     paths = [_core.active_path(), *paths]
 
     def describe_scores() -> dict[str, Any]:
-        facts = {"model_facts": list(state.model_facts)} if state.model_facts else {}
+        facts = describe_facts(state.model_facts)
         return _describe_scores(
             state.settings, state.dtype, int(state.nan_count.sum()), paths, **facts
         )
@@ -322,7 +324,7 @@ def _to_run(
 
 
 def describe_parts(
-    ordered: Sequence[PartialRanks], n_rows: int, questions: Questions, **more: int
+    ordered: Sequence[PartialRanks], n_rows: int, questions: Questions, **more: Any
 ) -> dict[str, Any]:
     """Check that parts, in the order of their rows, are a whole ranking; describe their scores.
 
@@ -336,6 +338,11 @@ def describe_parts(
     _check_cover("rows", [part.task.rows for part in ordered], 0, n_rows)
     nan_count, paths = sum(part.nan_count for part in ordered), [part.path for part in ordered]
     return _describe_scores(ordered[0].settings, ordered[0].dtype, nan_count, paths, **more)
+
+
+def describe_facts(facts: Iterable[str]) -> dict[str, list[str]]:
+    """Return the manifest's entry on the formula of a model; empty without facts."""
+    return {"model_facts": [*facts]} if facts else {}
 
 
 def _describe_scores(

@@ -6,18 +6,54 @@ Nothing is ever unpickled.
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arrays import Array
+from kgtrec._internal.structured import parse_json
 from kgtrec._internal.system import reason_of
 from kgtrec._internal.unpacking import check_members
 from kgtrec.errors import FileError, PathName
 
+FORMULA = "formula"
+"""Name of the array with the text of a `Formula`."""
+
 _FACTORS = ("queries", "entities", "bias", "metric")
+
+
+@dataclass(frozen=True)
+class Formula:
+    """What a file of `Factors` says about the model that they come from.
+
+    - declared: The model and its settings, by the names of `Factors.from_embeddings`.
+    - facts: Sentences on the formula, which results print.
+    """
+
+    declared: Mapping[str, str | float] = field(default_factory=dict)
+    facts: tuple[str, ...] = ()
+
+    def to_text(self) -> str:
+        """Return the formula as JSON."""
+        return json.dumps({"declared": dict(self.declared), "facts": self.facts}, sort_keys=True)
+
+    @classmethod
+    def from_text(cls, text: str) -> Formula:
+        """Read what `to_text` returned; ValueError for any other text."""
+        content = parse_json(text)
+        declared, facts = content["declared"], content["facts"]
+        if not isinstance(declared, dict) or not isinstance(facts, list):
+            raise ValueError("no declarations, or no facts")
+        if not all(isinstance(value, (str, float)) for value in declared.values()):
+            raise ValueError("a declaration that is neither a text nor a number")
+        if not all(isinstance(fact, str) for fact in facts):
+            raise ValueError("a fact that is no text")
+        return cls(declared, tuple(facts))
 
 
 def check_factor_names(path: PathName, names: Iterable[str]) -> None:
@@ -31,7 +67,7 @@ def check_factor_names(path: PathName, names: Iterable[str]) -> None:
             "a score matrix as .npy; if these are embeddings of a known model, name it: "
             f"{argument('model')} (of Factors.from_embeddings)",
         )
-    unknown = sorted(arrays - set(_FACTORS))
+    unknown = sorted(arrays - {*_FACTORS, FORMULA})
     if unknown:  # a bias under another name would be lost silently
         raise FileError(
             path,
@@ -40,15 +76,27 @@ def check_factor_names(path: PathName, names: Iterable[str]) -> None:
         )
 
 
-def read_arrays(path: Path) -> dict[str, Array]:
-    """Read the arrays of an ``.npz`` by name, or the array of a ``.npy`` with the file's name."""
+def read_formula(path: PathName, text: Any) -> Formula:
+    """Parse the array `FORMULA` of an archive; FileError if `Factors.save` did not write it."""
+    try:
+        return Formula.from_text(str(text))
+    except (ValueError, TypeError, KeyError, AttributeError):
+        problem = f"an array {FORMULA!r} that Factors.save did not write"
+        raise FileError(path, found=problem, hint="save the factors again") from None
+
+
+def read_arrays(path: Path, names: Iterable[str] | None = None) -> dict[str, Array]:
+    """Read the arrays of an ``.npz`` by name, or the array of a ``.npy`` with the file's name.
+
+    - names: Arrays of an ``.npz`` to read; None: all.
+    """
     try:
         with open(path, "rb") as file:
             loaded = np.load(file, allow_pickle=False)
             if isinstance(loaded, np.ndarray):
                 return {path.stem: loaded}
             check_members(path, loaded.zip)
-            arrays = {name: loaded[name] for name in loaded.files}
+            arrays = {name: loaded[name] for name in names or loaded.files}
             others = [name for name, array in arrays.items() if not isinstance(array, np.ndarray)]
             if not others:
                 return arrays

@@ -5,6 +5,7 @@ They are ranked without a score matrix.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,13 +14,24 @@ import numpy as np
 from kgtrec import _core
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arrays import Array, Int64
-from kgtrec.errors import InputError, UsageError, choose
+from kgtrec._internal.files import atomic_write
+from kgtrec._internal.locations import local_copy
+from kgtrec.errors import FileError, InputError, PathName, UsageError, choose
 from kgtrec.graph.graph import GraphData
 from kgtrec.graph.labels import Labels
 from kgtrec.questions.api import Questions
 from kgtrec.questions.questions import column_of_label
+from kgtrec.scores.archives import (
+    FORMULA,
+    Formula,
+    check_factor_names,
+    read_arrays,
+    read_formula,
+    unreadable,
+)
 from kgtrec.scores.arrays import as_array, to_host
 from kgtrec.scores.formulas import Parts, QueryIds, build, check_model, describe, half_turn_of
+from kgtrec.scores.mapped_files import Watch
 
 METRICS = ("dot", "l2", "l1", "moduli", "mode", "hake")
 """Products and distances of vectors; the native core has the same names."""
@@ -53,6 +65,8 @@ class Factors:
     ----------
     facts : tuple of str
         Sentences on the formula of a model: its norm, its phases. Results print them.
+    declared : dict
+        Of vectors of a model: its name and settings, by the names of `from_embeddings`.
 
     Notes
     -----
@@ -103,6 +117,67 @@ class Factors:
         self.bias = arrays[2] if bias is not None else None
         self.metric = metric
         self.facts: tuple[str, ...] = ()
+        self.declared: dict[str, str | float] = {}
+
+    @classmethod
+    def load(cls, path: PathName) -> Factors:
+        """Read the ``.npz`` that `save` or ``numpy.savez`` wrote: queries, entities, bias, metric.
+
+        FileError if its arrays are missing, unknown, or do not fit together.
+        """
+        with local_copy(path) as copy:
+            try:
+                watch = Watch([copy])
+            except OSError as error:
+                raise unreadable(copy, error) from None
+            arrays = read_arrays(copy)
+            watch.check()
+        check_factor_names(path, arrays)
+        metric = str(arrays["metric"]) if "metric" in arrays else "dot"
+        try:
+            factors = cls(arrays["queries"], arrays["entities"], arrays.get("bias"), metric)
+        except (InputError, UsageError) as error:
+            raise FileError(
+                path, found=str(error), hint="correct the arrays and save them again"
+            ) from None
+        if FORMULA in arrays:
+            formula = read_formula(path, arrays[FORMULA])
+            factors.facts, factors.declared = formula.facts, dict(formula.declared)
+        return factors
+
+    def save(self, path: PathName) -> None:
+        """Write the model to an ``.npz``, which `load` and ``kgtrec rank --scores`` read.
+
+        Its ranks are the same to the bit. The file contains the name and the settings of the model,
+        so that ``--model`` is not needed; if it is given, it must agree.
+
+        Parameters
+        ----------
+        path : path
+            It must end in ``.npz``.
+
+        Raises
+        ------
+        UsageError
+            The path has another ending.
+        FileError
+            The file cannot be written. Nothing half-written remains.
+        """
+        if os.path.splitext(path)[1] != ".npz":
+            raise UsageError(
+                f"{os.fspath(path)}: factors are saved as .npz; give a name that ends in .npz"
+            )
+        arrays: dict[str, Any] = {
+            "queries": self.queries,
+            "entities": self.entities,
+            "metric": self.metric,
+        }
+        if self.bias is not None:
+            arrays["bias"] = self.bias
+        if self.declared or self.facts:
+            arrays[FORMULA] = Formula(self.declared, self.facts).to_text()
+        with atomic_write(path) as file:
+            np.savez(file, **arrays)
 
     @classmethod
     def from_embeddings(
@@ -243,7 +318,25 @@ def build_factors(
     queries, table, metric = build(model, parts, ids)
     factors = Factors(queries.astype(dtype), table.astype(dtype), bias, metric)
     factors.facts = describe(check_model(model), parts, {})
+    factors.declared = _declarations(check_model(model), parts, inverse)
     return factors
+
+
+def _declarations(model: str, parts: Parts, inverse: str) -> dict[str, str | float]:
+    """Return the name and the settings of a model, without those that do not apply."""
+    values: dict[str, Any] = {
+        "model": model,
+        "norm": parts.norm or ("l2" if model == "transe" else None),
+        "phases": parts.phases,
+        "normalize": parts.normalize,
+        "phase_weight": parts.phase_weight,
+        "modulus_weight": parts.modulus_weight,
+        "inverse": inverse,
+    }
+    given = {name: value for name, value in values.items() if value not in (None, "none")}
+    return {
+        name: value if isinstance(value, str) else float(value) for name, value in given.items()
+    }
 
 
 def read_parts(

@@ -17,8 +17,8 @@ import numpy as np
 from kgtrec._internal.arrays import Array, Int64
 from kgtrec._internal.files import PARSING, map_array
 from kgtrec._internal.locations import RangedFile, is_location, local_copy, names_in
-from kgtrec.errors import FileError, InputError, PathName, UsageError
-from kgtrec.scores.archives import check_factor_names, one_line, read_arrays, unreadable
+from kgtrec.errors import FileError, InputError, PathName
+from kgtrec.scores.archives import one_line, unreadable
 from kgtrec.scores.factors import Factors
 from kgtrec.scores.mapped_files import Watch
 from kgtrec.scores.matrices import Matrix
@@ -42,7 +42,7 @@ def read_scores(path: PathName) -> list[Matrix] | Factors:
             names = [entry.name for entry in os.scandir(path)]
             return [_load_shard(path / name) for name in _shards(path, names)]
         if path.suffix == ".npz":
-            return _load_factors(path)
+            return Factors.load(path)
         return [_load_matrix(path)]
     except OSError as error:
         raise unreadable(path, error) from None
@@ -68,7 +68,7 @@ def _load_from_url(url: str) -> list[Matrix] | Factors:
     """Read scores from a URL as `read_scores` does; rows of matrices are read on request."""
     if url.endswith(".npz"):
         with local_copy(url) as copy:
-            return _load_factors(copy)
+            return Factors.load(copy)
     names = names_in(url)
     if names is not None:
         base = url.rstrip("/")
@@ -166,21 +166,6 @@ def _kind(path: Path) -> str:
         )
     name = f"named {path.suffix}" if path.suffix else "without suffix"
     return f"a file {name} is not a score matrix"
-
-
-def _load_factors(path: Path) -> Factors:
-    """Load the factorised model in an ``.npz``; FileError if its arrays are wrong."""
-    watch = Watch([path])
-    arrays = read_arrays(path)
-    watch.check()
-    check_factor_names(path, arrays)
-    metric = str(arrays["metric"]) if "metric" in arrays else "dot"
-    try:
-        return Factors(arrays["queries"], arrays["entities"], arrays.get("bias"), metric)
-    except (InputError, UsageError) as error:
-        raise FileError(
-            path, found=str(error), hint="correct the arrays and save them again"
-        ) from None
 
 
 _HEADER = 1 << 16

@@ -12,13 +12,13 @@ from kgtrec.cli import _options as shared
 from kgtrec.cli._ranks import FILES, output_files
 from kgtrec.cli._report import Command, File, Report, check_outputs
 from kgtrec.cli.rank.options import (
-    OF_FORMULAS,
     answer_request,
     asks_answers,
     check_parts,
     check_source,
     has_embeddings,
     in_parts,
+    model_file,
     of_answers,
     of_embeddings,
     of_predictions,
@@ -73,8 +73,9 @@ class RankCommand(Command):
 )
 @shared.option(
     "--scores",
-    "A .npy matrix (memory-mapped), a folder of .npy shards, or an .npz "
-    "with the arrays queries and entities (and bias, metric) of a factorised model.",
+    "A .npy matrix (memory-mapped), a folder of .npy shards, an .npz with the arrays queries and "
+    "entities (and bias, metric) of a factorised model, as Factors.save writes it, or the "
+    "embeddings of a --model.",
     type=shared.SCORES,
     metavar="PATH",
 )
@@ -130,11 +131,13 @@ def rank(**options: Any) -> Report:
     kgtrec rank --answers queries.jsonl --candidates entities.txt --scores m.npy -o r.parquet
     kgtrec rank --qrels qrels.txt --documents ids.txt --queries q.txt --scores v.npz -o r.parquet
 
-    As a job array of shards of at most 2 GB each; then kgtrec merge:
+    As a job array of shards of at most 2 GB each; then kgtrec merge. With embeddings, each shard
+    computes its own questions:
 
     \b
     kgtrec rank --graph FB15k-237 --scores model.npz --shard 1/16 -o shards/ --plan
     kgtrec rank --graph FB15k-237 --scores model.npz --shard 3/16 -o shards/ --memory 2GB
+    kgtrec rank --graph FB15k-237 --scores w.npz --model complex --shard 3/16 -o shards/
     kgtrec merge shards/ -o ranks.parquet
     """
     from kgtrec.cli.rank.shard import rank_shard
@@ -243,15 +246,7 @@ def _rank_whole(questions: dict[str, Questions], options: Options, outputs: Outp
 
     source = options["scores"]
     if has_embeddings(options):
-        from kgtrec.integrations.embeddings import load_factors
-
-        names = (*OF_FORMULAS, "model_config", "rows")
-        source = load_factors(
-            source,
-            next(iter(questions.values())),
-            options["model"],
-            **{name: options[name] for name in names},
-        )
+        source = model_file(options).factors(next(iter(questions.values())), options["rows"])
     depth = options["run_depth"] if options["run"] else 20
     settings = ranking_settings(options)
     results = evaluate_silently(source, questions, run_depth=depth, **settings)

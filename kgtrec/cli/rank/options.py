@@ -12,6 +12,7 @@ from kgtrec.cli._report import note
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
+    from kgtrec.integrations.embeddings import ModelFile
     from kgtrec.questions.requests import AnswerRequest, QuestionRequest
 
 of_answers = shared.all_of(
@@ -190,7 +191,7 @@ of_embeddings = shared.all_of(
         "SCORES contains the embeddings of this model, under their usual "
         "names: distmult, complex, transe, rotate, protate, rescal, cp, simple, hole, "
         "tucker, quate, hake or mode. Also as .safetensors, or .pt or .ckpt with only weights. By "
-        "default the model of --model-config.",
+        "default the model of --model-config, or of the array 'model' in an .npz.",
         metavar="NAME",
     ),
     shared.reads(
@@ -325,21 +326,41 @@ def check_source(options: Mapping[str, Any]) -> None:
     shared.leave_out(
         (
             model,
-            ("lower_is_better", "shard"),
+            ("lower_is_better",),
             "with embeddings of a model, leave out {}",
         ),
-        (not model, OF_FORMULAS, "without --model, leave out {}"),
+        (
+            not model and not _names_model(options),
+            OF_FORMULAS,
+            "without --model, leave out {}",
+        ),
     )
 
 
+def _names_model(options: Mapping[str, Any]) -> bool:
+    """Return True if an option names the model, or its configuration."""
+    return options["model"] is not None or options["model_config"] is not None
+
+
 def has_embeddings(options: Mapping[str, Any]) -> bool:
-    """Return True if the scores are vectors of a model that an option or a file names."""
+    """Return True if the scores are vectors of a model that an option or a file names.
+
+    False for the file of `kgtrec.Factors.save`; UsageError if an option contradicts it.
+    """
     from kgtrec.integrations.embeddings import is_saved_model
 
-    if options["model"] is not None or options["model_config"] is not None:
-        return True
     scores = options["scores"]
+    if _names_model(options):
+        return scores is None or not model_file(options).has_factors()
     return scores is not None and is_saved_model(scores)
+
+
+def model_file(options: Mapping[str, Any]) -> ModelFile:
+    """Return the vectors of the scores with the options that say how they are scored."""
+    from kgtrec.integrations.embeddings import ModelFile
+
+    names = ("model", "model_config", *OF_FORMULAS)
+    return ModelFile(options["scores"], **{name: options[name] for name in names})
 
 
 def check_parts(options: Mapping[str, Any]) -> None:

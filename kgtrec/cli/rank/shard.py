@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from kgtrec._internal.files import sync_folder
 from kgtrec._internal.locations import is_location, local_path, reachable, real_path
 from kgtrec._internal.system import reason_of
 from kgtrec.cli._report import Report, note
-from kgtrec.cli.rank.options import ranking_settings
+from kgtrec.cli.rank.options import has_embeddings, model_file, ranking_settings
 from kgtrec.errors import FileError, UsageError
 
 if TYPE_CHECKING:
@@ -31,8 +32,9 @@ def rank_shard(request: QuestionRequest | AnswerRequest, options: Mapping[str, A
     with (
         request.with_local_copy() as fetched_request,
         shards.local_shards(folder, shards.shard_name(number, count)) as local,
+        TemporaryDirectory(prefix="kgtrec-") as temporary,
     ):
-        opened = _open_shard(fetched_request, options, str(local), number, count)
+        opened = _open_shard(fetched_request, options, str(local), temporary, number, count)
         if not _rank(opened, options["scores"], memory, options["plan"]):
             return Report()
         if opened.path.parent != Path(folder):
@@ -73,19 +75,34 @@ def _open_shard(
     request: QuestionRequest | AnswerRequest,
     options: Mapping[str, Any],
     folder: str,
+    temporary: str,
     number: int,
     count: int,
 ) -> shards.Shard:
-    """Open a shard and its inputs. Its questions come from the folder if they are there."""
+    """Open a shard and its inputs. Its questions come from the folder if they are there.
+
+    - temporary: Folder for arrays that are computed from vectors.
+    """
     from kgtrec.cluster import shards
     from kgtrec.cluster.inputs import fit_files, open_question_store
+    from kgtrec.cluster.plan import memory_bytes
     from kgtrec.cluster.score_files import describe_scores
+    from kgtrec.cluster.vectors import check_memory, describe_vectors
     from kgtrec.ranking.settings import Settings
 
     settings = Settings.convert(run_depth=options["run_depth"], **ranking_settings(options))
-    files = describe_scores(options["scores"], folder)
-    shape = files.n_rows, files.n_columns
+    vectors = model_file(options) if options.get("graph") and has_embeddings(options) else None
+    if vectors is not None:
+        check_memory(vectors, memory_bytes(options["memory"] or "2GB"))
+        shape = 0, vectors.count_entities()
+    else:
+        files = describe_scores(options["scores"], folder)
+        shape = files.n_rows, files.n_columns
     store = open_question_store(folder, request, settings.rows, shape)
+    if vectors is not None:
+        by = shards.choose_way(store, count, options["by"] or "auto")
+        rows, _ = shards.share_of(store, by, number, count)
+        files = describe_vectors(vectors, store, Path(temporary), slice(*rows))
     files = fit_files(files, store, settings.higher_is_better)
     inputs = shards.build_shard_inputs(store, files, settings)
     return shards.open_shard(inputs, folder, number, count, options["by"] or "auto")
