@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
-from contextlib import nullcontext
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from importlib.util import find_spec
 from types import SimpleNamespace
 from typing import Any
@@ -30,3 +32,59 @@ def progress_bar(total: int | None, unit: str, show: bool | None = None) -> Any:
         from tqdm import tqdm
 
     return tqdm(total=total, unit=f" {unit}", delay=1.0, leave=False)
+
+
+_DELAY = 1.0  # seconds before a bar is shown
+
+
+class JobBar:
+    """A bar of jobs on standard error: how many are done, run and failed, and the time left.
+
+    Parameters
+    ----------
+    total, int: Number of jobs.
+    done, int: Number of jobs that were done before.
+    show, bool, optional: Whether it is shown; by default on a terminal.
+    """
+
+    def __init__(self, total: int, done: int, show: bool | None = None) -> None:
+        if show is None:
+            show = sys.stderr is not None and sys.stderr.isatty()
+        self._bar: Any = None
+        self._start = time.monotonic()
+        if show:
+            from tqdm import tqdm
+
+            layout = "{percentage:.0f}%|{bar}| {desc} [{elapsed}, {remaining} left]"
+            self._bar = tqdm(
+                total=total, initial=done, bar_format=layout, delay=_DELAY, leave=False
+            )
+
+    @property
+    def shown(self) -> bool:
+        """True if there is a bar."""
+        return self._bar is not None
+
+    def update(self, text: str, done: float) -> None:
+        """Show a text and the number of jobs that are done, with fractions of those that run."""
+        if self._bar is None:
+            return
+        self._bar.n = max(self._bar.n, done)  # a job that fails does not take the bar back
+        self._bar.set_description_str(text, refresh=False)
+        if time.monotonic() - self._start >= _DELAY:
+            self._bar.refresh()
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Take the bar away while the context prints lines."""
+        if self._bar is None:
+            yield
+            return
+        with self._bar.external_write_mode(file=sys.stderr):
+            yield
+
+    def close(self) -> None:
+        """Remove the bar."""
+        if self._bar is not None:
+            self._bar.clear()  # `close` leaves a bar whose `update` was never called
+            self._bar.close()

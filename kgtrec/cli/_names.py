@@ -73,7 +73,7 @@ HEADINGS = {
         "--overview --show --largest --digits "
         "--plot --plot-pairs --plot-rankings --plot-histogram --plot-relations "
         "--plot-cells --style --show-engines "
-        "--caption --label --path --quiet --help --version"
+        "--caption --label --path --verbose --quiet --help --version"
     ),
 }
 

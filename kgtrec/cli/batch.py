@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kgtrec._internal.progress import JobBar
 from kgtrec.cli import _options as shared
 from kgtrec.cli._report import Command, Report, note
 from kgtrec.errors import UsageError
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     "Dask scheduler, such as tcp://host:8786; by default worker processes of this machine.",
     metavar="ADDRESS",
 )
+@shared.flag("-v --verbose", "Also print the plan of each job, and when it ends.")
 @shared.option("--workers", "Worker processes; one per core by default.", type=shared.Count())
 @shared.option(
     "--patience",
@@ -36,7 +38,12 @@ if TYPE_CHECKING:
     metavar="SECONDS",
 )
 def command(
-    jobs: str, status: bool, scheduler: str | None, workers: int | None, patience: float
+    jobs: str,
+    status: bool,
+    scheduler: str | None,
+    verbose: bool,
+    workers: int | None,
+    patience: float,
 ) -> Report:
     """Evaluate every model on its graphs under every protocol of the file JOBS (TOML), on
     worker processes of this machine or a Dask cluster.
@@ -54,6 +61,7 @@ def command(
     [models]
     distmult = "{graph}/distmult-{split}.npz"
     transe = { scores = "transe.npy", lower_is_better = true, graphs = ["fb15k-237"] }
+    complex = { scores = "vectors.npz", model = "complex", inverse = "offset" }
     [protocols.test]                 # the default
     split = "test"
     [protocols.selection]            # keys are options of `kgtrec rank`
@@ -70,16 +78,22 @@ def command(
     Paths may be URLs (s3://, gs://, file://). If the output is a URL, set work = "FOLDER" on this
     machine for finished parts (kgtrec guide clusters).
 
-    A graph may declare the order of its models' columns: { path = "FB15k-237", columns =
+    Scores may be the vectors of a model: the keys model, model_config, norm, phases, normalize,
+    phase_weight, modulus_weight and inverse are options of `kgtrec rank`. Vectors need no key if
+    their files name the model.
+
+    A graph, or a model, may declare the order of columns: { path = "FB15k-237", columns =
     "labels.txt" }, with a label per line. A table in graphs may also name questions without a
     graph: { questions = "q.jsonl", candidates = "labels.txt" }, or qrels, queries and documents,
     like the options of `kgtrec rank`.
 
     A protocol with pairs = true ranks pairs, like `kgtrec pairs` (Zhou et al. 2022, section 6.2):
     a task per relation, and the same numbers. Its keys are split, filter, heads, tails, relations
-    and unknown. Its models have vectors: { scores = "m.npz", model = "distmult" }, also with
-    inverse, norm, normalize, phases. A failed relation does not stop the others. Ranks are in
+    and unknown. Its models have vectors. A failed relation does not stop the others. Ranks are in
     pairs/ (TSV); with `kgtrec pairs --graph DIR FILE` any table of them follows.
+
+    On a terminal, a bar shows the jobs that are done, run and failed, and the time left. Jobs that
+    fail alike are told once; --status and the folder records/ have each of them.
 
     models = "runs/*.npz" (or "{graph}/*.npz"), above the first table, takes all matching files and
     names the models like the files, without .npz.
@@ -92,39 +106,68 @@ def command(
 
     from kgtrec.cluster.batch.batch import batch_status, run_batch
     from kgtrec.cluster.batch.job_file import read_jobs
+    from kgtrec.cluster.batch.records import describe_fault, describe_outcome, describe_outcomes
     from kgtrec.cluster.dask.workers import connect_client
-    from kgtrec.integrations.embeddings import load_pair_vectors
+    from kgtrec.integrations.embeddings import ModelFile, is_saved_model, load_pair_vectors
 
     shared.leave_out(
-        (status, ("scheduler", "workers", "patience"), "--status runs nothing; leave out {}")
+        (
+            status,
+            ("scheduler", "workers", "patience", "verbose"),
+            "--status runs nothing; leave out {}",
+        )
     )
-    batch = read_jobs(jobs)
+    batch = read_jobs(jobs, is_saved_model)
     if status:
         states = batch_status(batch)
         done = sum(job.state == "finished" for job in states)
-        lines = [_line(job) for job in states if job.state not in ("finished", "waiting")]
+        others = [job for job in states if job.state not in ("finished", "waiting")]
+        lines = describe_outcomes(others)
         return Report(lambda: "\n".join([f"{done} of {len(states)} done", *lines]))
     if scheduler and workers:
         raise UsageError(
             "--workers starts workers on this machine, but a --scheduler has its own; give one"
         )
 
+    outcomes = batch_status(batch)
+    bar = JobBar(len(outcomes), sum(job.state == "finished" for job in outcomes))
+    printed = set[str]()
+
     def say(event: Outcome | str) -> None:
-        note(event if isinstance(event, str) else _line(event))
+        """Print an event. Without -v: notes, and on a terminal failures, equal ones once."""
+        text = event if isinstance(event, str) else describe_outcome(event)
+        kind = text.partition(": ")[2] if isinstance(event, str) else describe_fault(event)
+        failed = not isinstance(event, str) and event.state == "failed"
+        if verbose or ((isinstance(event, str) or (failed and bar.shown)) and kind not in printed):
+            printed.add(kind)
+            with bar.aside():
+                note(text)
 
     try:
         with connect_client(scheduler) if scheduler else nullcontext() as client:
-            outcomes = run_batch(batch, client, workers, say, patience, load_pair_vectors)
+            outcomes = run_batch(
+                batch,
+                client,
+                workers,
+                say,
+                patience,
+                load_pair_vectors,
+                ModelFile,
+                say if verbose else None,
+                lambda state: bar.update(str(state), state.done),
+            )
     except KeyboardInterrupt:
         # Run the finalizers of multiprocessing, which an interrupted command skips. Otherwise its
         # tracker would report semaphores of the closed cluster as leaked.
         util._run_finalizers(0)  # type: ignore[attr-defined]
         raise
+    finally:
+        bar.close()
     return _report(batch, outcomes)
 
 
 def _report(batch: JobBatch, outcomes: list[Outcome]) -> Report:
-    from kgtrec.cluster.batch.records import batch_notes, build_summary
+    from kgtrec.cluster.batch.records import batch_notes, build_summary, describe_outcomes
 
     failed = [outcome for outcome in outcomes if outcome.state == "failed"]
     of_pairs = {job.of_pairs for job in batch.jobs}
@@ -132,11 +175,7 @@ def _report(batch: JobBatch, outcomes: list[Outcome]) -> Report:
     notes = [*batch_notes(batch), f"wrote {batch.output_name}/{kinds}, summary.csv, summary.md"]
     error = ""
     if failed:
-        error = "\n  ".join([f"{len(failed)} of {len(outcomes)} jobs failed:", *map(_line, failed)])
+        error = "\n  ".join(
+            [f"{len(failed)} of {len(outcomes)} jobs failed:", *describe_outcomes(failed)]
+        )
     return Report(build_summary(outcomes, batch.measures).to_markdown, notes=notes, error=error)
-
-
-def _line(outcome: Outcome) -> str:
-    """Return a line about a job: its name, its state and, if any, the reason."""
-    detail = f": {outcome.detail}" if outcome.detail else ""
-    return f"{outcome.job.name}: {outcome.state}{detail}"

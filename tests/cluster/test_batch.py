@@ -137,9 +137,10 @@ def assert_those_of_rank(ranks: Path, words: list[str], folder: Path) -> None:
 
 def test_ranks_are_those_of_kgtrec_rank_and_one_dataset(batch, client, tmp_path) -> None:
     messages: list[object] = []
-    outcomes = run_batch(batch, client, say=messages.append)
+    plans: list[str] = []
+    outcomes = run_batch(batch, client, say=messages.append, say_plan=plans.append)
     assert [outcome.state for outcome in outcomes] == ["finished"] * 7
-    assert len([said for said in messages if isinstance(said, str)]) == 7  # plans
+    assert len(messages) == len(plans) == 7
     tails = "--split valid --sides tail --filter train,valid,test --atol 1 --rtol 0.25"
     for job in batch.jobs:
         words = ["--graph", job.request.graph, "--scores", job.scores]

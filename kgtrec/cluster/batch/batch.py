@@ -16,7 +16,7 @@ from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from threading import Event, Lock
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,7 @@ from kgtrec.cluster.plan import format_bytes, memory_bytes
 from kgtrec.cluster.question_store import Store, save_questions
 from kgtrec.cluster.score_files import describe_scores
 from kgtrec.cluster.stored_ranks import StoredRanks, evaluate_stored, result_bytes
+from kgtrec.cluster.vectors import ModelVectors, check_memory
 from kgtrec.errors import FileError, InputError, KgtrecError, UsageError
 from kgtrec.measures import Measure, find_depth, parse_all
 from kgtrec.scores.mapped_files import reading
@@ -41,12 +42,35 @@ from kgtrec.trec.measures.agreement import COMPARED
 if TYPE_CHECKING:
     from distributed import Client
 
+OpenVectors = Callable[..., ModelVectors]
+"""`kgtrec.integrations.embeddings.ModelFile`: called with a path and the keys of a model."""
+
 LEAST_JOBS, MOST_JOBS = 2, 32  # that run at a time
 _END_SECONDS = 10.0  # that interrupted jobs get to end
 _REMOVE_TRIES, _REMOVE_PAUSE = 20, 0.1  # for files that ending processes still write to
+_REPORT_SECONDS = 1.0
 _MOST_STARTING = 2  # jobs at a time whose number of tasks is not known yet
 _BYTES_OF_PAIRS = "64MB"  # of a job of pairs in this process: the graph and counts of answers
 _TASKS_PER_THREAD = 2  # tasks that all jobs together provide per thread of the workers
+
+
+@dataclass(frozen=True)
+class BatchState:
+    """How far a batch is.
+
+    - total, finished, failed, running: Numbers of jobs; `failed` counts those of this run.
+    - done: Number of jobs that ended, plus the shares of the running ones that are done.
+    """
+
+    total: int
+    finished: int
+    failed: int
+    running: int
+    done: float
+
+    def __str__(self) -> str:
+        failed = f", {self.failed} failed" * (self.failed > 0)
+        return f"{self.finished} of {self.total} jobs done, {self.running} running{failed}"
 
 
 @dataclass
@@ -64,6 +88,7 @@ class Load:
     changed: Callable[[], None] = lambda: None
     waiting: int = 0
     _tasks_left: dict[str, int | None] = field(default_factory=dict)
+    _most_left: dict[str, int] = field(default_factory=dict)
     _bytes: dict[str, int] = field(default_factory=dict)
     _largest: int = 0
     _threads: int = 1
@@ -104,7 +129,15 @@ class Load:
         """Record the remaining tasks of a job, and the number of threads of the workers."""
         with self._lock:
             self._tasks_left[name], self._threads = left, max(1, threads)
+            self._most_left[name] = max(left, self._most_left.get(name, 0))
         self.changed()
+
+    def running(self) -> tuple[int, float]:
+        """Return the number of running jobs, and the sum of their shares that are done."""
+        with self._lock:
+            left = {name: n for name, n in self._tasks_left.items() if n is not None}
+            shares = [1 - n / max(1, self._most_left[name]) for name, n in left.items()]
+            return len(self._tasks_left), sum(shares)
 
     def end(self, name: str) -> None:
         """Record that a job ends, finished or failed."""
@@ -125,13 +158,19 @@ def run_batch(
     say: Callable[[Outcome | str], None] = lambda said: None,
     patience: float = PATIENCE,
     load_vectors: LoadVectors | None = None,
+    open_vectors: OpenVectors | None = None,
+    say_plan: Callable[[str], None] | None = None,
+    watch: Callable[[BatchState], None] = lambda state: None,
 ) -> list[Outcome]:
     """Run the unfinished jobs of a batch, write its summary, and return the state of all jobs.
 
     - client: A client of a Dask cluster; None: worker processes of this machine, `workers` many.
-    - say: Receives the outcome of each job that ends, and messages.
+    - say: Receives the outcome of each job that ends, and notes on questions.
+    - say_plan: Receives the plan of each job that starts; None: without forecasts.
+    - watch: Called in this thread at least every second while jobs run.
     - patience: Seconds to wait for a worker.
     - load_vectors: Loads the vectors of models, for pairs; see `LoadVectors`.
+    - open_vectors: Opens the vectors of models, for ranks; see `OpenVectors`.
     """
     tasks = TaskOptions(batch.memory, progress=False, patience=patience)
     with _lock_folders(batch):
@@ -143,11 +182,19 @@ def run_batch(
         try:
             if left:
                 with open_client(client, records.work_folder, workers) as dask:
-                    for outcome in _run_all(
-                        left, _JobRunner(batch, records, dask, say, tasks, load_vectors), running
-                    ):
+                    runner = _JobRunner(
+                        batch, records, dask, say, tasks, load_vectors, open_vectors, say_plan
+                    )
+                    ended: set[str] = set()
+
+                    def report() -> None:
+                        watch(_describe_state(outcomes, ended, runner.load))
+
+                    for outcome in _run_all(left, runner, running, report):
                         outcomes[outcome.job.name] = outcome
+                        ended.add(outcome.job.name)
                         say(outcome)
+                        report()
             final = list(outcomes.values())
             records.write_summary(final)
             return final
@@ -157,6 +204,15 @@ def run_batch(
             except BaseException:  # a signal during the work below: finish it, then end
                 _clean_up(records, running)
                 raise
+
+
+def _describe_state(outcomes: dict[str, Outcome], ended: set[str], load: Load) -> BatchState:
+    """Return the state of a batch; `ended` has the names of the jobs that ended in this run."""
+    states = [outcome.state for outcome in outcomes.values()]
+    finished = states.count("finished")
+    failed = sum(outcomes[name].state == "failed" for name in ended)
+    running, share = load.running()
+    return BatchState(len(states), finished, failed, running, finished + failed + share)
 
 
 def _clean_up(records: Records, running: Sequence[Future[Outcome]]) -> None:
@@ -227,9 +283,15 @@ def _lock_folders(batch: JobBatch) -> Iterator[None]:
 
 
 def _run_all(
-    jobs: list[Job], runner: _JobRunner, running: list[Future[Outcome]]
+    jobs: list[Job],
+    runner: _JobRunner,
+    running: list[Future[Outcome]],
+    report: Callable[[], None],
 ) -> Iterator[Outcome]:
-    """Run jobs and yield their outcomes as they end; append a future per job to `running`."""
+    """Run jobs and yield their outcomes as they end; append a future per job to `running`.
+
+    - report: Called after each change, and at least every second.
+    """
     pool, waiting, n_running = ThreadPoolExecutor(MOST_JOBS), deque(jobs), 0
     events: SimpleQueue[Future[Outcome] | None] = SimpleQueue()
     runner.load.changed = lambda: events.put(None)
@@ -242,7 +304,11 @@ def _run_all(
                 running.append(pool.submit(runner.run, job))
                 running[-1].add_done_callback(events.put)
                 n_running += 1
-            future = events.get()
+            report()
+            try:
+                future = events.get(timeout=_REPORT_SECONDS)
+            except Empty:
+                continue
             if future is not None:
                 n_running -= 1
                 yield future.result()
@@ -262,9 +328,12 @@ class _JobRunner:
         say: Callable[[Outcome | str], None],
         tasks: TaskOptions,
         load_vectors: LoadVectors | None = None,
+        open_vectors: OpenVectors | None = None,
+        say_plan: Callable[[str], None] | None = None,
     ) -> None:
         self.batch, self.records, self.client, self.say = batch, records, client, say
-        self.tasks, self.load_vectors = tasks, load_vectors
+        self.tasks, self.load_vectors, self.open_vectors = tasks, load_vectors, open_vectors
+        self.say_plan = say_plan
         usual = [key for key in batch.measures if key not in PAIRS_ONLY]
         keys = [complete_key(key) for key in usual]
         names = [*COMPARED, *(m.metric for m in parse_all(keys) if m.is_trec)]
@@ -302,7 +371,10 @@ class _JobRunner:
         self._record_size(job, store, measures)
         with make_scratch_folder(self.records.work_folder) as folder, reading(job.scores):
             settings = job.settings_for(self.depth if job.of_graph else 0)
-            inputs = build_inputs_of_store(job.scores, store, self.records.work_folder, settings)
+            source: Any = job.scores if job.vectors is None else self._vectors(job)
+            # Files that are computed from vectors are not needed after the job.
+            kept = self.records.work_folder if job.vectors is None else Path(folder) / "vectors"
+            inputs = build_inputs_of_store(source, store, kept, settings)
             stored = StoredRanks(Path(folder), inputs)
             rank_parts(
                 inputs,
@@ -310,7 +382,7 @@ class _JobRunner:
                 stored.add,
                 self.tasks,
                 self.records.work(job),
-                say=lambda plan: self.say(f"{job.name}: {plan}"),
+                say=self._plan_printer(job),
                 watch=lambda left, threads: self._record_tasks(job, left, threads),
                 jobs=self.load.jobs,
             )
@@ -323,6 +395,20 @@ class _JobRunner:
         outcome = self.records.record_success(job, before, values)
         shutil.rmtree(self.records.work(job), ignore_errors=True)
         return outcome
+
+    def _plan_printer(self, job: Job) -> Callable[[str], None] | None:
+        """Return a function that reports the plan of a job; None if nobody wants it."""
+        if (say := self.say_plan) is None:
+            return None
+        return lambda plan: say(f"{job.name}: {plan}")
+
+    def _vectors(self, job: Job) -> ModelVectors:
+        """Return the vectors of a job; UsageError if they need more memory than this process."""
+        if self.open_vectors is None:
+            raise UsageError("jobs of vectors need open_vectors; pass ModelFile")
+        vectors = self.open_vectors(job.scores, **dict(job.vectors or {}))
+        check_memory(vectors, memory_bytes(self.batch.memory))
+        return vectors
 
     def _rank_pairs(self, job: Job) -> Outcome:
         """Rank the relations of a job of pairs, write their ranks, and record its measures."""
@@ -378,10 +464,13 @@ class _JobRunner:
     def _store(self, job: Job) -> Store:
         """Return the store of a job's questions; it is written once for all jobs that share it."""
         with self._lock:
-            files = describe_scores(job.scores, self.records.work_folder / "scores")
-            shape = files.n_rows, files.n_columns
+            if job.vectors is None:
+                files = describe_scores(job.scores, self.records.work_folder / "scores")
+                shape = files.n_rows, files.n_columns
+            else:
+                shape = 0, self._vectors(job).count_entities()
             # A graph whose labels are numbers may have as many entities as scores have columns.
-            size = files.n_columns if job.of_graph else shape
+            size = shape[1] if job.of_graph else shape
             key = f"{self.records.question_inputs(job)} {size}"
             if key not in self._stores:
                 request: Any = job.request

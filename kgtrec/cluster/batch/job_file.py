@@ -13,6 +13,7 @@ from typing import Any
 from kgtrec._internal.locations import files_below, is_location, local_path, read_bytes
 from kgtrec._internal.structured import parse_toml
 from kgtrec._internal.system import reason_of
+from kgtrec._internal.text import group_equal, join_names
 from kgtrec._internal.urls import is_url, url_text
 from kgtrec.cluster.batch.pair_jobs import PAIR_KEYS, PairRequest
 from kgtrec.cluster.plan import memory_bytes
@@ -21,8 +22,10 @@ from kgtrec.graph.formats import split_format
 from kgtrec.measures import parse_all
 from kgtrec.questions.requests import AnswerRequest, QuestionRequest
 from kgtrec.ranking.settings import Settings
+from kgtrec.scores.formulas import NORMALIZED, check_model
 from kgtrec.study.pairs import measures as pair_measures
 
+NamesModel = Callable[[str], bool]
 _GRAPH = "{graph}"
 
 
@@ -152,25 +155,30 @@ _GRAPH_KEYS = {
     "queries": str,
     "documents": str,
     "level": int,
+    "exclude_query_document": bool,
 }
 _SOURCE_KEYS = {
     "path": ("columns",),
     "questions": ("candidates", "known_has_answers"),
-    "qrels": ("queries", "documents", "level"),
+    "qrels": ("queries", "documents", "level", "exclude_query_document"),
 }
 """Keys that combine with each source of questions."""
 _VECTOR_KEYS = {
     "model": str,
+    "model_config": str,
     "inverse": ["none", "offset", "interleaved"],
-    "norm": str,
-    "normalize": str,
+    "norm": ["l2", "l1"],
+    "normalize": [*NORMALIZED],
     "phases": (str, float, int),
     "phase_weight": (float, int),
     "modulus_weight": (float, int),
 }
-"""Keys of the formula that scores a model's vectors, for pairs."""
+"""Keys of the formula that scores a model's vectors."""
+_NAMING_KEYS = ("model", "model_config")
+"""Keys of which vectors need one, unless their files name the model."""
 _MODEL_KEYS = {
     "scores": (str, Mapping),
+    "columns": str,
     "lower_is_better": bool,
     "graphs": list,
     "protocols": list,
@@ -194,10 +202,17 @@ _PROTOCOL_KEYS = {
     "outside": ["error", "worst"],
     "unknown": ["error", "skip"],
     "context": ["time", "qualifiers"],
+    "min_answers": int,
     "atol": Settings,
     "rtol": Settings,
 }
-_KEYS_WITHOUT_GRAPH = {"nan", "atol", "rtol"}  # keys of protocols for questions without a graph
+_OPTION_NAMES = {
+    "graphs": {"relevance_level": "level"},
+    "protocols": {"score_columns": "columns"},
+}
+"""Names of options of `kgtrec rank` whose keys have another name, by section."""
+_SETTING_KEYS = {"nan", "atol", "rtol"}  # keys of protocols that set how scores are ranked
+_KEYS_WITHOUT_GRAPH = {*_SETTING_KEYS, "min_answers"}  # for questions without a graph
 _TYPE_NAMES = {
     str: "a string",
     bool: "true or false",
@@ -229,6 +244,7 @@ class Job:
     - request: The questions to ask.
     - scores: File or folder with the model's scores.
     - settings: The protocol's keys as in the job file, its paths resolved.
+    - vectors: If the scores are vectors of a model, the keys that say how they are scored.
     """
 
     model: str
@@ -238,6 +254,7 @@ class Job:
     scores: str
     higher_is_better: bool = True
     settings: Mapping[str, Any] = field(default_factory=dict)
+    vectors: Mapping[str, Any] | None = None
 
     @property
     def of_graph(self) -> bool:
@@ -273,7 +290,7 @@ class Job:
 
     def settings_for(self, run_depth: int) -> Settings:
         """Return the settings to rank its scores, with `run_depth` candidates kept per question."""
-        options = {key: value for key, value in self.settings.items() if key in _KEYS_WITHOUT_GRAPH}
+        options = {key: value for key, value in self.settings.items() if key in _SETTING_KEYS}
         return Settings.convert(
             run_depth=run_depth, higher_is_better=self.higher_is_better, threads=1, **options
         )
@@ -327,22 +344,26 @@ def complete_key(key: str, side: str = "both") -> str:
     return key if key.partition(".")[0] in ("all", *_SIDES) else f"{side}.{key}"
 
 
-def read_jobs(path: PathName) -> JobBatch:
+def read_jobs(path: PathName, names_model: NamesModel = lambda path: False) -> JobBatch:
     """Read and check a job file.
+
+    - names_model: Returns True if the file or folder of scores at a path has vectors of a model
+      that it names (`kgtrec.integrations.embeddings.is_saved_model`).
 
     Paths in it are relative to its folder. ``{model}``, ``{graph}``, ``{protocol}`` and ``{split}``
     in a path of scores are replaced by the names; also ``{graph}`` and ``{split}`` in a protocol's
     path. Models may be a pattern (`models_by_pattern`).
     """
     path = Path(path)
-    return _Reader(path, read_toml(path)).read_batch()
+    return _Reader(path, read_toml(path), names_model).read_batch()
 
 
 class _Reader:
     """Reads a job file and collects all its faults, so that one error reports them together."""
 
-    def __init__(self, path: Path, content: dict[str, Any]) -> None:
-        self.path, self.content, self.faults = path, content, list[str]()
+    def __init__(self, path: Path, content: dict[str, Any], names_model: NamesModel) -> None:
+        self.path, self.content, self.faults = path, content, list[tuple[str, str]]()
+        self.names_model = names_model
 
     def read_batch(self) -> JobBatch:
         """Return the content of the file; FileError that lists all its faults."""
@@ -425,14 +446,17 @@ class _Reader:
 
     def _add_fault(self, key: str, text: str) -> None:
         """Add a fault of a key, unless it was added before."""
-        if f"{key}: {text}" not in self.faults:
-            self.faults.append(f"{key}: {text}")
+        if (key, text) not in self.faults:
+            self.faults.append((key, text))
 
     def _raise_faults(self) -> None:
         """Raise one FileError with all faults, if there are any."""
         if self.faults:
             more = f"{len(self.faults)} faults: " if len(self.faults) > 1 else ""
-            raise FileError(self.path, found=more + "; ".join(self.faults), hint="correct the keys")
+            texts = [
+                f"{join_names(keys)}: {text}" for text, keys in group_equal(self.faults).items()
+            ]
+            raise FileError(self.path, found=more + "; ".join(texts), hint="correct the keys")
 
     def _parse_table(
         self, section: str, table: Any, schema: Mapping[str, Any], needed: tuple[str, ...] = ()
@@ -440,7 +464,13 @@ class _Reader:
         """Return the valid entries of a table; add faults for all others."""
         valid = {}
         prefix = f"{section}." if section else ""
+        aliases = _OPTION_NAMES.get(section.partition(".")[0], {})
         for key, value in table.items():
+            if aliases.get(key, key) != key:
+                if aliases[key] in table:
+                    self._add_fault(f"{prefix}{key}", f"means {aliases[key]}; give one of them")
+                    continue
+                key = aliases[key]
             kind, full_key, n_faults = schema.get(key), f"{prefix}{key}", len(self.faults)
             if kind is None:
                 self._try(full_key, choose, "key", key, schema)
@@ -552,24 +582,65 @@ class _Reader:
             settings = settings if "protocols" in self.content else {}
             if not _KEYS_WITHOUT_GRAPH.issuperset(settings):
                 return []
+        if "columns" in model_table:
+            if "path" not in source:
+                self._add_fault(f"{section}.columns", "needs a graph; leave it out")
+                return []
+            source = source | {"columns": model_table["columns"]}
         request, resolved = self._build_request(graph, source, protocol, settings, names)
         path = self._resolve_path(
             f"{section}.scores", scores, names | {"model": model, "protocol": protocol}
         )
         vectors = {key: model_table[key] for key in _VECTOR_KEYS if key in model_table}
+        if "model" in vectors:
+            self._try(f"{section}.model", check_model, vectors["model"])
+        if "model_config" in vectors:
+            key = f"{section}.model_config"
+            vectors["model_config"] = self._resolve_path(key, vectors["model_config"], names)
         if of_pairs:
             self._check_pairs(model, model_table, graph, source, protocol, settings)
             resolved["vectors"] = vectors
             pairs = self._build_pair_request(request, resolved, path)
             return [Job(model, graph, protocol, pairs, path, True, resolved)]
-        if vectors:
-            self._add_fault(
-                f"{section}.{min(vectors)}",
-                f"protocol {protocol!r} ranks scores, not vectors; leave the key out, or give the "
-                "model only protocols with pairs = true",
-            )
+        of_vectors = self._check_vectors(section, model_table, vectors, path, source)
         higher = not model_table.get("lower_is_better", False)
-        return [Job(model, graph, protocol, request, path, higher, resolved)]
+        return [
+            Job(
+                model,
+                graph,
+                protocol,
+                request,
+                path,
+                higher,
+                resolved,
+                vectors if of_vectors else None,
+            )
+        ]
+
+    def _check_vectors(
+        self,
+        section: str,
+        model_table: Mapping[str, Any],
+        vectors: Mapping[str, Any],
+        path: str,
+        source: Mapping[str, Any],
+    ) -> bool:
+        """Return whether scores are vectors of a model; add faults for keys without effect."""
+        named = any(key in vectors for key in _NAMING_KEYS)
+        of_vectors = named or ("path" in source and self.names_model(path))
+        if of_vectors and "path" not in source:
+            self._add_fault(
+                f"{section}.{next(iter(vectors))}",
+                "vectors of a model answer only questions to a graph; list its graphs = [...]",
+            )
+        for key in vectors if not of_vectors else ():
+            self._add_fault(f"{section}.{key}", "has no effect without model; leave it out")
+        if of_vectors and "lower_is_better" in model_table:
+            self._add_fault(
+                f"{section}.lower_is_better",
+                "has no effect on vectors of a model, whose formula decides; leave it out",
+            )
+        return of_vectors
 
     def _check_pairs(
         self,
@@ -584,7 +655,9 @@ class _Reader:
         keys = [f"protocols.{protocol}.{key}" for key in settings if key not in PAIR_KEYS]
         if "lower_is_better" in model_table:
             keys.append(f"models.{model}.lower_is_better")
-        if "columns" in source:
+        if "columns" in model_table:
+            keys.append(f"models.{model}.columns")
+        elif "columns" in source:
             keys.append(f"graphs.{graph}.columns")
         for key in keys:
             self._add_fault(key, "does not combine with pairs = true; leave it out")
@@ -632,7 +705,8 @@ class _Reader:
                 options["column_labels"] = resolved["column_labels"] = path
             return QuestionRequest(folder, progress=False, **options), resolved
         file_options = self._resolve(f"graphs.{graph}", source, names)
-        return AnswerRequest(**file_options), resolved | file_options
+        least = {key: resolved[key] for key in ("min_answers",) if key in resolved}
+        return AnswerRequest(**file_options, **least), resolved | file_options
 
     def _resolve(
         self, section: str, table: Mapping[str, Any], names: Mapping[str, str]

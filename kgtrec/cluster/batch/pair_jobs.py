@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgtrec._internal.files import make_folder, write_text
+from kgtrec._internal.text import group_equal, join_names
 from kgtrec.cluster.dask.tasks import complete_all
 from kgtrec.cluster.dask.workers import TaskOptions
 from kgtrec.errors import FilterWarning, InputError, KgtrecError
@@ -36,7 +37,7 @@ LoadVectors = Callable[..., Any]
 PAIR_KEYS = ("pairs", "split", "filter", "heads", "tails", "relations", "unknown")
 """Keys of a protocol of pairs."""
 
-_MOST_SHOWN = 3  # failed relations in a message
+_MOST_SHOWN = 3  # different faults in a message
 
 
 @dataclass(frozen=True)
@@ -146,11 +147,18 @@ def rank_relations(
 
 
 def _explain(failures: Mapping[_RelationTask, str], n_relations: int) -> str:
-    """Return the message of a job with failed relations."""
-    shown = [f"{task}: {text}" for task, text in list(failures.items())[:_MOST_SHOWN]]
-    more = len(failures) - len(shown)
+    """Return the message of a job with failed relations. Equal faults are told once."""
+    head = f"{len(failures)} of {n_relations} relations failed"
+    groups = group_equal((work.name, text) for work, text in failures.items())
+    if len(groups) == 1 and len(failures) > 1:
+        return f"{head}, all alike: {next(iter(groups))}"
+    shown = [
+        f"relation{'s' * (len(names) > 1)} {join_names([*map(repr, names)])}: {text}"
+        for text, names in [*groups.items()][:_MOST_SHOWN]
+    ]
+    more = len(failures) - sum(len(names) for names in [*groups.values()][:_MOST_SHOWN])
     rest = f"; and {more} more" if more else ""
-    return f"{len(failures)} of {n_relations} relations failed: {'; '.join(shown)}{rest}"
+    return f"{head}: {'; '.join(shown)}{rest}"
 
 
 def _rank_relation(request: PairRequest, inputs: str, load: LoadVectors, relation: int) -> Any:

@@ -33,9 +33,11 @@ from kgtrec._internal.locations import (
 )
 from kgtrec._internal.structured import parse_json
 from kgtrec._internal.table import Cell, Table
+from kgtrec._internal.text import group_equal, join_names
 from kgtrec._version import __version__
 from kgtrec.cluster.batch.job_file import FILE_KEYS, Job, JobBatch, complete_key
 from kgtrec.cluster.content_hash import describe_files, hash_file, hash_text, label_files, stamps_of
+from kgtrec.cluster.vectors import vector_files
 from kgtrec.errors import FileError, InputError, PathName, refuse
 from kgtrec.graph.formats import graph_files
 from kgtrec.measures import Measure
@@ -113,15 +115,26 @@ class Records:
     def inputs(self, job: Job) -> str:
         """Return a hash of everything that a job's ranks depend on."""
         graph, others = self._question_files(job)
-        scores = _vector_files(job.scores) if job.of_pairs else _score_files(job.scores)
+        vectors = job.settings["vectors"] if job.of_pairs else job.vectors
+        if vectors is not None:
+            scores = vector_files(job.scores, vectors.get("model_config"))
+        else:
+            scores = list(_score_files(job.scores))
         groups = graph, scores, others
         settings = [
             (key, self._from_job_file(value) if key in ("known", *FILE_KEYS) else value)
             for key, value in sorted(job.settings.items())
         ]
         content: list[Any] = [__version__, _FORMAT, job.higher_is_better, settings]
+        if job.vectors is not None:
+            content.append(self._describe_options(job.vectors))
         names, described = map(self._from_job_file, groups), map(self._describe, groups)
         return hash_text(json.dumps([*content, [*names], [*described]]))
+
+    def _describe_options(self, vectors: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the options of vectors, with the path of a configuration as `_from_job_file`."""
+        of_file = {"model_config": self._from_job_file(vectors.get("model_config", ""))}
+        return {**vectors, **of_file}
 
     def _from_job_file(self, path: Any) -> Any:
         """Return a path relative to the job file's folder if it is below that folder.
@@ -252,13 +265,38 @@ class Records:
         record_failure = [outcome for outcome in outcomes if outcome.state == "failed"]
         notes = [
             *batch_notes(self.batch),
-            *(f"{outcome.job.name}: {outcome.detail}" for outcome in record_failure),
+            *describe_outcomes(record_failure),
         ]
         list_of_notes = "".join(["\n", *(f"- {note}\n" for note in notes)]) if notes else ""
         texts = {"summary.csv": table.to_csv(), "summary.md": table.to_markdown() + list_of_notes}
         for name, text in texts.items():
             write_text(self.output / name, text)
         return [self.output / name for name in texts]
+
+
+def describe_outcomes(outcomes: list[Outcome]) -> list[str]:
+    """Return a line per job; jobs with the same state and fault share a line."""
+    groups = group_equal((outcome.job.name, describe_fault(outcome)) for outcome in outcomes)
+    single = {describe_fault(outcome): describe_outcome(outcome) for outcome in outcomes}
+    return [
+        single[fault]
+        if len(names) == 1
+        else f"{len(names)} jobs ({join_names(names, '; ')}): {fault}"
+        for fault, names in groups.items()
+    ]
+
+
+def describe_outcome(outcome: Outcome) -> str:
+    """Return a line about a job: its name, its state and, if any, the reason."""
+    detail = f": {outcome.detail}" if outcome.detail else ""
+    return f"{outcome.job.name}: {outcome.state}{detail}"
+
+
+def describe_fault(outcome: Outcome) -> str:
+    """Return the state of a job and its reason, without the path of its scores."""
+    scores = outcome.job.scores
+    reason = outcome.detail.replace(f"{scores}: ", "").replace(scores, "scores")
+    return f"{outcome.state}: {reason}" if reason else outcome.state
 
 
 def list_finished_ranks(output: PathName) -> list[tuple[str, str, str, Path]]:
@@ -346,12 +384,3 @@ def _score_files(scores: str) -> list[Path]:
     if not shards:  # the storage may not be mounted
         raise FileError(path, found="no .npy shard in this folder", hint=_CHECK)
     return shards
-
-
-def _vector_files(scores: str) -> list[Path]:
-    """Return the files of a model's vectors, and those beside them that say how they are scored."""
-    path = Path(scores)
-    if is_folder(scores):
-        return sorted(path / name for name in names_in(scores) or ())
-    beside = [path.parent / name for name in ("config.json", "checkpoint")]
-    return [path, *(file for file in beside if not is_location(scores) and file.is_file())]
