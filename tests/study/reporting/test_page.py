@@ -321,6 +321,9 @@ def opened(browser: Browser, url: str, width: int = 1200, height: int = 900) -> 
     browser.open(url)
     browser.wait("document.body.dataset.ready === 'true'")
     browser.eval("document.querySelectorAll('details.fold').forEach(fold => { fold.open = true; })")
+    # Charts and labels are fitted to their space in the next frame.
+    frames = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+    browser.eval(f"{frames}.then(() => 0)")
 
 
 def column(browser: Browser, section: str, number: int) -> list[str]:
