@@ -164,7 +164,12 @@ def test_shards_of_a_folder_that_names_its_model() -> None:
     assert kgtrec.Ranks.load("whole.parquet").provenance.model_facts[0].startswith("model: rotate")
     Path("model/config.json").write_text(text % 6)  # another scale of the phases
     said = refusal("rank", "--graph", "g", "--scores", "model", "--shard", "1/2", "-o", "d")
-    assert said.startswith("d/shard-1-of-2.arrow: the shard exists and belongs to another ranking")
+    due = "d/shard-1-of-2.arrow: the shard exists and belongs to another ranking"
+    assert said.startswith(due)
+    Path("model/config.json").write_text(text % 12)
+    np.save("model/relation_embedding.npy", rng.uniform(-1, 1, (R, 4)).astype(np.float32))
+    said = refusal("rank", "--graph", "g", "--scores", "model", "--shard", "1/2", "-o", "d")
+    assert said.startswith(due)
 
 
 def test_wrong_calls_of_shards() -> None:
