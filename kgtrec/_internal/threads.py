@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from _thread import start_new_thread
+from collections import deque
 from collections.abc import Callable
 from threading import Lock, RLock
 from time import monotonic, sleep
@@ -51,21 +52,26 @@ class _Crew:
     not support that: an interrupted `join` treats a running thread as ended (Python 3.10 to 3.12),
     and `start` may raise another error. So every helper holds a lock while it works. It is an
     RLock, because a wait that was interrupted with the lock held starts again.
+
+    The main thread uses no other lock: since Python 3.14, an interrupt between the first call of
+    `with lock` and its block leaves the lock locked. `wait` closes the crew before it lists the
+    helpers, and a helper lists itself before it asks whether the crew is closed. So `wait` waits
+    for every helper that does a part.
     """
 
     def __init__(self, do_part: Callable[[int, int], None], parts: list[tuple[int, int]]) -> None:
         self.errors: list[BaseException] = []
-        self._do_part, self._waiting, self._lock = do_part, iter(parts), Lock()
+        self._do_part, self._waiting = do_part, deque(parts)
         self._closed = False
         self._helpers: list[Any] = []
 
     def work(self) -> None:
         """Do parts until there are no more, or one has failed."""
         try:
-            while not self.errors:
-                with self._lock:
-                    part = None if self._closed else next(self._waiting, None)
-                if part is None:
+            while self._waiting and not self._closed and not self.errors:
+                try:
+                    part = self._waiting.popleft()
+                except IndexError:  # another thread has taken the last
                     return
                 self._do_part(*part)
         except BaseException as error:
@@ -74,18 +80,14 @@ class _Crew:
     def help(self) -> None:
         """Run `work` on the current helper thread, after telling `wait` about it."""
         with (working := RLock()):
-            with self._lock:
-                if self._closed:
-                    return
-                self._helpers.append(working)
+            self._helpers.append(working)
             self.work()
 
     def wait(self) -> None:
         """Stop giving out parts, and wait for all helpers."""
         while True:
             try:
-                with self._lock:
-                    self._closed = True
+                self._closed = True
                 for working in self._helpers:
                     working.acquire()
                 return

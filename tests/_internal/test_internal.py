@@ -8,6 +8,7 @@ import os
 import random
 import threading
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from refusals import each_row
 import kgtrec
 from kgtrec import Graph, Ranks
 from kgtrec._internal import bootstrap as room
+from kgtrec._internal import threads as threads_module
 from kgtrec._internal.bootstrap import Resampling, ratio_intervals, resample_means
 from kgtrec._internal.csr import contains, finder, number_values, order_by
 from kgtrec._internal.files import arrow_file, atomic_write, write_array
@@ -325,3 +327,40 @@ def test_all_threads_have_ended_when_it_returns() -> None:
     with pytest.raises(KeyboardInterrupt):
         share_rows(part, [(0, 1), (1, 2)], 2)
     assert threading.active_count() == before
+
+
+def test_an_interrupt_just_after_locking_stops_no_thread(monkeypatch) -> None:
+    """As since Python 3.14, where it may come before the block of `with` has begun."""
+    at_work, blocked, interrupts = [0] * 20, [], [KeyboardInterrupt, KeyboardInterrupt]
+
+    class Interrupted:
+        def __init__(self, lock: Any) -> None:
+            self.lock = lock()
+
+        def acquire(self) -> bool:
+            if not self.lock.acquire(timeout=30):
+                blocked.append(threading.current_thread().name)
+            if threading.current_thread() is threading.main_thread() and interrupts:
+                raise interrupts.pop()
+            return True
+
+        __enter__ = acquire
+
+        def __exit__(self, *_: object) -> None:
+            self.lock.release()
+
+    def part(start: int, stop: int) -> None:
+        at_work[start] = 1
+        begun.wait(30)  # every thread has a part
+        at_work[start] = 0
+
+    for lock in ("Lock", "RLock"):
+        real = getattr(threads_module, lock, None)
+        if real is not None:
+            monkeypatch.setattr(threads_module, lock, partial(Interrupted, real))
+    begun = threading.Barrier(2)
+    with pytest.raises(KeyboardInterrupt):
+        share_rows(part, [(n, n + 1) for n in range(20)], 2)
+    assert not interrupts
+    assert not blocked
+    assert not any(at_work)
