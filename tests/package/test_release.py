@@ -94,3 +94,18 @@ def test_only_a_tag_publishes_and_without_a_password() -> None:
     assert workflow["jobs"]["publish"]["needs"] == "build"
     assert workflow["jobs"]["publish"]["permissions"] == {"id-token": "write"}
     assert "secrets" not in text
+
+
+def test_wheels_are_tested_with_the_programs_that_transcripts_call() -> None:
+    """`.ci/wheels` hides the compiler, and so all that it does not name."""
+    named = re.search(r"for tool in (.+); do", (ROOT / ".ci" / "wheels").read_text("utf-8"))
+    assert named is not None
+    called = set()
+    for path in (ROOT / "tests" / "golden").glob("c*/*.txt"):
+        for program, words in re.findall(
+            r"^\$ (awk|sed|iconv|sh) (.+)$", path.read_text("utf-8"), re.M
+        ):
+            pipeline = words.strip("'").split(" | ") if program == "sh" else [program]
+            called |= {step.split()[0] for step in pipeline}
+    assert {"awk", "sed", "sort"} <= called
+    assert called <= set(named[1].split())
