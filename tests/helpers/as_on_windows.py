@@ -12,6 +12,7 @@ import errno
 import fcntl
 import mmap
 import os
+import shutil
 import sys
 from importlib import import_module
 from multiprocessing import resource_tracker
@@ -83,6 +84,9 @@ def hide() -> None:
         except ImportError:  # an optional library
             continue
     resource_tracker._HAVE_SIGMASK = False  # type: ignore[attr-defined]
+    shutil._use_fd_functions = False  # type: ignore[attr-defined]
+    if hasattr(shutil, "_rmtree_unsafe"):  # since Python 3.14, the other needs O_NONBLOCK
+        shutil._rmtree_impl = shutil._rmtree_unsafe  # type: ignore[attr-defined]
     sys.modules["msvcrt"] = windows_locks()
     for module, names in HIDDEN.items():
         for name in names.split():
