@@ -169,6 +169,10 @@ static double expected(worker *at, const kgt_column *columns, int64_t c) {
             return ratio(expected_precision_sum(at, all), relevant);
         case KGT_MAP_CUT:
             return ratio(expected_precision_sum(at, cutoff), relevant);
+        case KGT_RELATIVE_MAP:
+            return ratio(expected_precision_sum(at, cutoff), (double)smaller(n_rel, cutoff));
+        case KGT_F1:
+            return 2.0 * expected_within(at, cutoff) / (column->parameter + relevant);
         case KGT_P:
             return expected_within(at, cutoff) / (double)cutoff;
         case KGT_RECALL:

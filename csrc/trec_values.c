@@ -180,6 +180,8 @@ double kgt_query_value(kgt_query *at, const kgt_column *column) {
             return average_precision(at, all);
         case KGT_MAP_CUT:
             return average_precision(at, cutoff);
+        case KGT_RELATIVE_MAP:
+            return share(precision_sum(at, cutoff), (double)smaller(at->n_rel, cutoff));
         case KGT_GM_MAP:
             return floored(average_precision(at, all));
         case KGT_YAAP: {
@@ -202,6 +204,8 @@ double kgt_query_value(kgt_query *at, const kgt_column *column) {
             return share((double)hits_within(at, cutoff), relevant);
         case KGT_RELATIVE_P:
             return share((double)hits_within(at, cutoff), (double)smaller(at->n_rel, cutoff));
+        case KGT_F1:
+            return 2.0 * (double)hits_within(at, cutoff) / (parameter + relevant);
         case KGT_SUCCESS:
             return hits_within(at, cutoff) > 0 ? 1.0 : 0.0;
         case KGT_RPREC:

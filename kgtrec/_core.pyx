@@ -1094,7 +1094,8 @@ cdef class TrecQrels:
 TREC_MEASURES = {
     "num_q": c.KGT_NUM_Q, "num_ret": c.KGT_NUM_RET, "num_rel": c.KGT_NUM_REL,
     "num_rel_ret": c.KGT_NUM_REL_RET, "num_nonrel_judged_ret": c.KGT_NUM_NONREL_JUDGED_RET,
-    "map": c.KGT_MAP, "map_cut": c.KGT_MAP_CUT, "gm_map": c.KGT_GM_MAP, "yaap": c.KGT_YAAP,
+    "map": c.KGT_MAP, "map_cut": c.KGT_MAP_CUT, "relative_map": c.KGT_RELATIVE_MAP, "F1": c.KGT_F1,
+    "gm_map": c.KGT_GM_MAP, "yaap": c.KGT_YAAP,
     "bpref": c.KGT_BPREF, "gm_bpref": c.KGT_GM_BPREF, "infAP": c.KGT_INFAP,
     "recip_rank": c.KGT_RECIP_RANK, "recip_rank_cut": c.KGT_RECIP_RANK_CUT, "P": c.KGT_P,
     "recall": c.KGT_RECALL, "relative_P": c.KGT_RELATIVE_P, "success": c.KGT_SUCCESS,

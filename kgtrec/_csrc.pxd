@@ -296,6 +296,7 @@ cdef extern from "trec.h" nogil:
         KGT_NUM_NONREL_JUDGED_RET
         KGT_MAP
         KGT_MAP_CUT
+        KGT_RELATIVE_MAP
         KGT_GM_MAP
         KGT_YAAP
         KGT_BPREF
@@ -306,6 +307,7 @@ cdef extern from "trec.h" nogil:
         KGT_P
         KGT_RECALL
         KGT_RELATIVE_P
+        KGT_F1
         KGT_SUCCESS
         KGT_RPREC
         KGT_RPREC_MULT

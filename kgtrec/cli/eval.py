@@ -191,7 +191,7 @@ beyond_trec_eval = shared.all_of(
         ("expected", "min", "max"),
         "Mean, smallest or largest value over all "
         "orders of tied documents, for map, map_cut, recip_rank, recip_rank_cut, "
-        "success, P, recall, relative_P, Rprec, ndcg, ndcg_cut, dcg.",
+        "success, P, recall, relative_P, relative_map, map_hits, F1, Rprec, ndcg, ndcg_cut, dcg.",
     ),
     shared.option(
         "--n-entities entities",
@@ -415,7 +415,7 @@ def _tie_note(run: Scored, request: Request) -> str:
     able = [column for column in request.columns if has_tie_form(column, request.options)]
     if len(able) == len(request.columns) or request.measures is None:
         return f"{message}; --ties expected averages over their orders"
-    fixed = (trec_measure.FIXED, trec_measure.OF_SETS)
+    fixed = (trec_measure.FIXED, trec_measure.OF_SETS, trec_measure.OF_SCORES)
     forms = [column.name for column in able if column.row.expected not in fixed]
     if not forms:
         return message

@@ -172,6 +172,8 @@ _TREC_TITLES = {
     "ndcg": "nDCG",
     "ndcg_cut_": "nDCG@",
     "P_": "P@",
+    "F1_": "F1@",
+    "lrap": "LRAP",
     "recall_": "R@",
     "success_": "Success@",
     "recip_rank": "RR",

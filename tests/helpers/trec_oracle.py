@@ -60,6 +60,7 @@ def measures(
         values |= {f + name: v for f, v in _gains(shown, judged, level, gains).items()}
         values["rbp" + name] = rank_biased(shown, judged, gains, 0.9)
     values["rbp_resid"] = _residual(shown, 0.9)
+    values["lrap"] = label_ranking([(-float(i), r) for i, r in enumerate(shown)], judged, level)
     values["11pt_avg"] = sum(_best(shown, judged, level, compat, x) for x in TENTHS) / 11
     for name in typed:
         family, text = re.fullmatch(
@@ -201,11 +202,26 @@ def _cut(shown: List, judged: Sequence[int], level: int, k: int) -> dict[str, fl
         f"success_{k}": float(hit > 0),
         f"relative_P_{k}": _over(hit, min(k, r)),
         f"map_cut_{k}": _over(sum(precisions), r),
+        f"relative_map_{k}": _over(sum(precisions), min(k, r)),
+        f"map_hits_{k}": _over(sum(precisions), hit),
+        f"F1_{k}": _f_measure(hit / k, _over(hit, r), 1),
         f"recip_rank_cut_{k}": 0.0 if first is None else 1 / (first + 1),
         f"judged_{k}": _over(sum(x is not None for x in top), len(top)),
         f"unj_{k}": (len(top) - n_judged) / k,
         f"ndcg_cut_{k}": _over(_discounted(gained), _discounted(ideal)),
     }
+
+
+def label_ranking(
+    documents: Sequence[tuple[float, int | None]], judged: Sequence[int], level: int
+) -> float:
+    """Mean over relevant documents: of those that score as high or higher, the relevant share."""
+    shares = []
+    for score, relevance in documents:
+        if _is_relevant(relevance, level):
+            as_high = [other for other in documents if other[0] >= score]
+            shares.append(_count([r for _, r in as_high], level) / len(as_high))
+    return _over(sum(shares), _count(judged, level))
 
 
 def _discounted(gained: Sequence[float]) -> float:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
 from question_cases import N, graded_answers, random_questions, ranking_case, some_scores
+from trec_oracle import label_ranking
 from trec_oracle import measures as slow_measures
 
 import kgtrec
@@ -127,7 +128,9 @@ class World:
     def slow(self, query: str, level: int) -> dict[str, float | str]:
         row, judged = self.run[query], self.qrels[query]
         order = sorted(row, key=lambda d: (row[d], d.encode()), reverse=True)
-        return slow_measures([judged.get(d) for d in order], [*judged.values()], level)
+        values = slow_measures([judged.get(d) for d in order], [*judged.values()], level)
+        documents = [(row[d], judged.get(d)) for d in order]
+        return values | {"lrap": label_ranking(documents, [*judged.values()], level)}
 
 
 @examples(0.5)

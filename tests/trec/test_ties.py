@@ -28,6 +28,7 @@ from kgtrec.trec.measures.values import values
 CUTS = (1, 2, 3, 5, 8)
 
 WITH_CUTS = ("recip_rank_cut", "success", "P", "recall", "relative_P", "map_cut", "ndcg_cut")
+WITH_CUTS += ("relative_map", "map_hits", "F1")
 
 PLAIN = ("recip_rank", "map", "Rprec", "ndcg", "dcg")
 
@@ -100,7 +101,9 @@ def test_every_order(queries, level, most, judged_only, part) -> None:
         # A tie with two opposite effects is counted: AP can stay the same.
         assert counted >= changing, column.name
         if level and not (most and judged_only):
-            exact = column.measure not in ("ndcg_cut", "map_cut", "relative_P", "recall", "Rprec")
+            exact = column.measure not in (
+                *("ndcg_cut", "map_cut", "relative_P", "recall", "Rprec", "relative_map", "F1"),
+            )
             assert not exact or counted == changing, column.name
 
 
@@ -154,6 +157,9 @@ NOTED = resolve(
         "11pt_avg",
         "map",
         "map_cut.2",
+        "relative_map.2",
+        "map_hits.3",
+        "F1.2",
         "Rprec",
         "Rprec_mult.0.6",
         "success.2",
@@ -247,6 +253,8 @@ NAMES = [
     "ndcg_cut_3",
     "recall_3",
     "relative_P_3",
+    "relative_map_3",
+    "F1_3",
     "binG",
     "iprec_at_recall_0.40",
     "11pt_avg",
@@ -322,7 +330,17 @@ def test_bounds_are_the_extremes_of_all_labellings(queries: list[OpenQuery]) -> 
 def test_what_has_no_bounds_says_why() -> None:
     every = resolve([name for name in QRELS_ROWS if name != "runid"])
     without = {c.measure for c in every if why_unbounded(c)}
-    assert {"infAP", "judged", "unj", "utility", "num_rel", "relstring", "rbp_resid"} <= without
+    assert {
+        "map_hits",
+        "lrap",
+        "infAP",
+        "judged",
+        "unj",
+        "utility",
+        "num_rel",
+        "relstring",
+        "rbp_resid",
+    } <= without
     assert {c.measure for c in BOUNDED} | without == {c.measure for c in every}
     lists = open_lists([([1, OPEN], [])])
     is_open, none = np.array([False, True]), np.zeros(1, np.int64)

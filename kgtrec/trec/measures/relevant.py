@@ -90,6 +90,8 @@ class Lists:
     - unanswered: Queries of the qrels that the run lacks.
     - unasked: Queries of the run that the qrels lack.
     - match: The queries that both have, if the run comes from a user.
+    - tie_ends, int64 (n_documents,) or None: Last rank, from 1, of the tie of each listed document,
+      if the scores do not tell it.
     - kept_ranks, int64 (n_documents,) or None: Rank from 0 of each listed document, ascending
       within a query, if lists of `retrieved` documents omit those that nobody judged.
     """
@@ -105,6 +107,7 @@ class Lists:
     unanswered: int = 0
     unasked: int = 0
     kept_ranks: Int64 | None = None
+    tie_ends: Int64 | None = None
     match: QueryMatch | None = None
 
     def __len__(self) -> int:
@@ -247,6 +250,22 @@ class View:
     def judged(self) -> Places:
         """Documents in the lists with a judgement of at least 0."""
         return self._find(self.lists.relevance >= 0)
+
+    @cached_property
+    def tie_ends(self) -> Int64:
+        """Last rank, from 1, of the tie of each listed document: int64 (n_documents,)."""
+        lists = self.lists
+        if lists.tie_ends is not None:
+            return lists.tie_ends
+        assert lists.kept_ranks is None, "these lists do not tell which documents tie"
+        with np.errstate(over="ignore"):
+            scores = lists.scores if self.options.compat >= 10 else lists.scores.astype(np.float32)
+        is_last = np.ones(len(scores), bool)
+        np.not_equal(scores[1:], scores[:-1], out=is_last[:-1])
+        is_last[lists.offsets[1:][lists.offsets[1:] > 0] - 1] = True
+        last = np.flatnonzero(is_last)
+        ends = last[np.searchsorted(last, np.arange(len(scores)))] + 1
+        return np.asarray(ends - lists.offsets[owners(lists.offsets)], np.int64)
 
     def _find(self, mask: Bools) -> Places:
         """Find the listed documents where `mask` holds."""

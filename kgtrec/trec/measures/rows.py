@@ -13,6 +13,7 @@ from kgtrec.trec.measures.trec_measure import (
     EITHER,
     FALLING,
     FIXED,
+    OF_SCORES,
     OF_SETS,
     PLACES,
     TrecMeasure,
@@ -207,6 +208,38 @@ QRELS_ROWS: dict[str, TrecMeasure] = {
         "AP@k.",
         kind="rank", defaults=_DEEP, function="core", at=("ap", "map"),
         ir_measures="AP(cutoff)", expected="ties.average_precision", bounds=FALLING,
+    ),
+    "relative_map": TrecMeasure(
+        "Average precision of the first k over its greatest possible value: the precisions at the "
+        "ranks of the relevant documents among the first k, summed, over k or the number of "
+        "relevant documents, whichever is less. It is the MAP@k of recommender systems; trec_eval "
+        "has no such measure.",
+        kind="rank", defaults=(10,), ours=True, function="core",
+        at=("relative_ap", "relative_map"), expected="ties.relative_average_precision",
+        bounds=FALLING,
+    ),
+    "map_hits": TrecMeasure(
+        "The same sum of precisions, over the number of relevant documents among the first k: 1 "
+        "for a list whose only relevant document is the first. A further one below it lowers the "
+        "value. trec_eval has no such measure.",
+        kind="rank", defaults=(10,), ours=True, function="over_hits.precision_over_hits",
+        at=("ap_hits", "map_hits"), expected="over_hits.expected_over_hits",
+        ends="over_hits.ends_over_hits",
+        bounds="one more relevant document among the first k can lower it",
+    ),
+    "F1": TrecMeasure(
+        "2 P R / (P + R) with P the precision and R the recall of the first k documents. Written "
+        "F1@10 or F1.10; trec_eval has no such measure.",
+        kind="rank", defaults=(10,), ours=True, function="core", at=("f1",),
+        expected="ties.f_measure", bounds=FALLING,
+    ),
+    "lrap": TrecMeasure(
+        "Label ranking average precision: average precision in which tied documents share the last "
+        "rank of their tie, so that no order of them changes it. A relevant document that was not "
+        "retrieved counts 0. trec_eval has no such measure.",
+        ours=True, function="over_hits.label_ranking_precision", aliases=("LRAP",),
+        expected=OF_SCORES, sees="ties",
+        bounds="documents of the same score share a rank, so one more relevant one can lower it",
     ),
     "relative_P": TrecMeasure(
         "Relevant documents among the first k, over their greatest possible number: k or the "

@@ -39,7 +39,7 @@ from kgtrec.trec.measures.relevant import (
     ratio,
     some_queries,
 )
-from kgtrec.trec.measures.trec_measure import FIXED, OF_SETS, EvalOptions, function_of
+from kgtrec.trec.measures.trec_measure import FIXED, OF_SCORES, OF_SETS, EvalOptions, function_of
 from kgtrec.trec.measures.values import values
 
 _ROUNDING = 1e-12
@@ -219,7 +219,7 @@ _PART_DOCUMENTS = 1_000_000
 def has_tie_form(column: Column, options: EvalOptions) -> bool:
     """Return whether `values_over_ties` knows the measure; for gains, with its default gains
     only."""
-    if not column.row.expected or column.row.expected in (FIXED, OF_SETS):
+    if not column.row.expected or column.row.expected in (FIXED, OF_SETS, OF_SCORES):
         return _is_fixed(column, options)
     return not column.gains
 
@@ -227,7 +227,8 @@ def has_tie_form(column: Column, options: EvalOptions) -> bool:
 def _is_fixed(column: Column, options: EvalOptions) -> bool:
     """Return whether no order of tied documents changes the value."""
     row = column.row
-    return row.expected == FIXED or (row.expected == OF_SETS and options.most is None)
+    is_whole = options.most is None
+    return row.expected == FIXED or (row.expected in (OF_SETS, OF_SCORES) and is_whole)
 
 
 def check_tie_forms(columns: Sequence[Column], options: EvalOptions) -> None:
@@ -292,6 +293,12 @@ def _extremes(
         for key in worth:
             best, worst = (sort_ties(lists, options, key, first) for first in (True, False))
             yield values(best, alike, options), values(worst, alike, options)
+    ends = {
+        column.name: function_of(column.row.ends)(lists, column, options)
+        for column in columns
+        if column.row.ends
+    }
+    yield {name: pair[1] for name, pair in ends.items()}, {n: pair[0] for n, pair in ends.items()}
 
 
 def values_over_ties(
@@ -300,7 +307,12 @@ def values_over_ties(
     """Compute values per query over all orders of tied documents; see `check_tie_forms`."""
     options = options or EvalOptions()
     if ties != "expected":
-        return values(sort_ties(lists, options, lists.relevance, ties == "max"), columns, options)
+        ends = values(sort_ties(lists, options, lists.relevance, ties == "max"), columns, options)
+        for column in columns:
+            if column.row.ends:
+                least, greatest = function_of(column.row.ends)(lists, column, options)
+                ends[column.name] = least if ties == "min" else greatest
+        return ends
     columns = [column for column in columns if column.measure != "runid"]
     fixed = values(lists, [c for c in columns if _is_fixed(c, options)], options)
     pieces: dict[str, list[Float64]] = {c.name: [] for c in columns if c.name not in fixed}
@@ -436,6 +448,16 @@ def recall(tied: _Tied, column: Column) -> Float64:
 
 def relative_precision(tied: _Tied, column: Column) -> Float64:
     return ratio(_at(tied, column), np.minimum(tied.num_rel, _rank(column)))
+
+
+def relative_average_precision(tied: _Tied, column: Column) -> Float64:
+    slots, _, _ = tied.hits
+    terms = _near(slots, column) * tied.precision / slots.rank
+    return ratio(tied.total(slots.query, terms), np.minimum(tied.num_rel, _rank(column)))
+
+
+def f_measure(tied: _Tied, column: Column) -> Float64:
+    return 2.0 * _at(tied, column) / (_rank(column) + tied.num_rel)
 
 
 def r_precision(tied: _Tied, column: Column) -> Float64:

@@ -230,6 +230,7 @@ class EvalOptions:
 # Expectations over the orders of tied documents that need no function: the value is the same in
 # every order, always or unless -M cuts a group of ties.
 FIXED, OF_SETS = "the same in every order", "the same in every order of the same documents"
+OF_SCORES = "the same in every order of the same ties"
 
 # Effect of the number R of relevant documents on a value, if places stay the same: none, it never
 # raises the value, or it may raise or lower it. See `kgtrec.trec.measures.bounds`.
@@ -261,14 +262,18 @@ class TrecMeasure(NamedTuple):
     - aliases: Other names; ``"RBP:p=0.8"`` includes parameters.
     - at: Text before "@" and a cutoff, in lower case: "ap" for ``AP@20``.
     - ir_measures: Its name there, with the distinguishing parameter: "AP", "AP(cutoff)".
-    - expected: Expectation over all orders of tied documents; `FIXED`, `OF_SETS`, or "" for none.
+    - expected: Expectation over all orders of tied documents; `FIXED`, `OF_SETS`,
+      `OF_SCORES`, or "" for none.
+    - ends: Function of the least and greatest value over these orders, if the order with the
+      relevant documents first may not give the greatest one; "" for others.
     - bounds: `PLACES`, `FALLING` or `EITHER`; else the reason why it has no bounds.
     - graded: The size of relevance matters, not only whether it reaches a level.
     - counts_all: It depends on the number of all retrieved documents.
     - judged_from: Least relevance of the judged documents that matter. None: only relevant ones do,
       or with `graded` those with a gain.
     - direction: Whether higher is better; None if neither end is.
-    - sees: "all" documents of a query, those down to the "cutoff", or "nothing".
+    - sees: "all" documents of a query, all and their "ties", those down to the "cutoff", or
+      "nothing".
     - of_answers: "" for measures of queries. Measures of answers are a "mean" over answers, its
       "ratio" to that of a random order, or an "index", 1 minus the ratio of ranks from 0. They have
       a low and a high end, because an answer that the run lacks may have many ranks.
@@ -287,6 +292,7 @@ class TrecMeasure(NamedTuple):
     at: tuple[str, ...] = ()
     ir_measures: str = ""
     expected: str | Callable[..., Any] = ""
+    ends: str = ""
     bounds: str = _COUNT
     graded: bool = False
     counts_all: bool = False

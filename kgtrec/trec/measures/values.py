@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -135,7 +136,8 @@ def native_values(
     UsageError
         If a measure is unknown or looks at documents that the ranks do not hold.
     """
-    return _of_view(ranks, _view(ranks, level), measures)
+    see_ties = any(column.row.sees == "ties" for column in resolve(measures))
+    return _of_view(ranks, _view(ranks, level, see_ties), measures)
 
 
 class MeasuresOfRanks:
@@ -151,7 +153,9 @@ class MeasuresOfRanks:
 
     def __call__(self, name: str) -> Float64:
         if name not in self._values:
-            self._values.update(_of_view(self._ranks, self._view, [name]))
+            see_ties = any(column.row.sees == "ties" for column in resolve([name]))
+            view = _view(self._ranks, see_ties=True) if see_ties else self._view
+            self._values.update(_of_view(self._ranks, view, [name]))
         return self._values[name]
 
 
@@ -199,8 +203,11 @@ def _lowest_judgement(column: Column) -> float:
     return np.inf if column.row.judged_from is None else column.row.judged_from
 
 
-def _view(ranks: Ranks, level: int | None = None) -> View:
-    """Make lists of the answers, as in a run of unlimited depth."""
+def _view(ranks: Ranks, level: int | None = None, see_ties: bool = False) -> View:
+    """Make lists of the answers, as in a run of unlimited depth.
+
+    They know the ends of ties if `see_ties`.
+    """
     from kgtrec._internal.csr import number_values  # not needed to evaluate files
 
     rank = (ranks.macro_greater + ranks.macro_tied_ahead).astype(np.int64)
@@ -215,14 +222,19 @@ def _view(ranks: Ranks, level: int | None = None) -> View:
         retrieved -= np.bincount(query[~scored], minlength=len(answers))
     # By query, then place. Both are below 2^31, and sorting one number is faster than sorting two.
     both = query[scored] << 32 | rank[scored]
-    grade = best = None
-    if ranks.grade is None:
+    grade = best = ends = None
+    if ranks.grade is None and not see_ties:
         both.sort()
     else:
         order = np.argsort(both)
-        best = ranks.grade[np.lexsort((-ranks.grade, query))]
-        both, grade = both[order], ranks.grade[scored][order]
+        both = both[order]
+        if ranks.grade is not None:
+            best = ranks.grade[np.lexsort((-ranks.grade, query))]
+            grade = ranks.grade[scored][order]
+        if see_ties:
+            ends = (ranks.macro_greater + ranks.macro_equal + 1)[scored][order]
     lists = lists_of_judged(both >> 32, both & 0xFFFFFFFF, answers, retrieved, grade, best)
+    lists = replace(lists, tie_ends=ends)
     if level is None:
         return View(lists, EvalOptions(), UNJUDGED + 1)
     return View(lists, EvalOptions(level=level))
