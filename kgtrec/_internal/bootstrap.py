@@ -59,9 +59,10 @@ class Resampling:
 
     def __post_init__(self) -> None:
         if not 1 <= self.percent <= 99.9:
+            example = f"; write {self.percent * 100:g}" if 0.5 <= self.percent < 1 else ""
             raise UsageError(
-                f"{argument('percent', self.percent, option='ci')} is not a confidence; it must be "
-                "1 to 99.9"
+                f"{argument('percent', self.percent, option='ci')} is not a confidence in percent; "
+                f"it must be 1 to 99.9{example}"
             )
         if not 100 <= self.resamples <= 1_000_000:
             raise UsageError(

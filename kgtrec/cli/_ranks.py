@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kgtrec._internal.locations import is_folder
 from kgtrec.cli._report import File, warn
-from kgtrec.errors import refuse_if
+from kgtrec.errors import UsageError, refuse_if
 
 if TYPE_CHECKING:
     from kgtrec import Questions, Ranks, Result
@@ -46,6 +47,7 @@ def load_ranks(files: Mapping[str, str], *, compared: bool = True) -> dict[str, 
     """
     from kgtrec import Ranks, Result
 
+    refuse_measures(files.values())
     loaded = {name: Ranks.load(path) for name, path in files.items()}
     results = {name if compared else files[name]: Result(ranks) for name, ranks in loaded.items()}
     warn_about(results, compared=compared)
@@ -81,6 +83,23 @@ def list_batch_ranks(folder: str) -> Iterator[tuple[str, str, str]]:
     several = len({protocol for _, protocol, _, _ in finished}) > 1
     for graph, protocol, model, path in finished:
         yield f"{graph}, {protocol}" if several else graph, model, str(path)
+
+
+def refuse_measures(files: Iterable[str]) -> None:
+    """Raise UsageError if a file that does not exist has the name of a measure, as `hits@10`."""
+    from kgtrec.measures import Measure
+
+    for file in files:
+        if os.path.exists(file):
+            continue
+        try:
+            Measure.parse(file)
+        except UsageError:
+            continue
+        raise UsageError(
+            f"{file!r} is a measure, not a file; write several measures with commas, as in "
+            "mrr,hits@10"
+        )
 
 
 def list_files(

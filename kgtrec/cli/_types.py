@@ -9,6 +9,7 @@ import math
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, ClassVar
 
 import click
@@ -131,6 +132,19 @@ class Share(Number):
 
     def __init__(self, *, whole: bool = True) -> None:
         super().__init__(0, 1, min_open=True, max_open=not whole)
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            with suppress(ValueError):
+                if 1 < float(value) < 100:
+                    share = f"{float(value) / 100:g}"
+                    text = f"{quote(value)} is not a share of a whole, which is 1; write {share}"
+                    self.fail(f"{text} for {value} %.", param, ctx)
+            raise
 
 
 class Shares(click.ParamType):

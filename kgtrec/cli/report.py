@@ -14,7 +14,14 @@ import click
 
 from kgtrec._internal.locations import is_folder
 from kgtrec.cli import _options as shared
-from kgtrec.cli._ranks import bounds_block, bounds_by_key, list_batch_ranks, load_ranks, warn_about
+from kgtrec.cli._ranks import (
+    bounds_block,
+    bounds_by_key,
+    list_batch_ranks,
+    load_ranks,
+    refuse_measures,
+    warn_about,
+)
 from kgtrec.cli._report import Command, Report, blocks, single_or_all
 from kgtrec.errors import UsageError, about, choose
 
@@ -201,6 +208,7 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
     measures = parse_all(keys) if keys else None
     by_parts = any(options[name] for name in ("by", "ratios", "rank_types"))
     _check_options(options, by_parts)
+    refuse_measures(files)
     if options["page"]:
         return _page_report(files, options)
     if by_parts:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arrays import Float64
 from kgtrec._internal.table import (
     Cell,
@@ -96,6 +97,11 @@ class Result(Mapping[str, Value]):
         measures: Sequence[str | Measure] | None = None,
         check: bool = False,
     ) -> None:
+        if not isinstance(ranks, Ranks):
+            raise UsageError(
+                f"{argument('ranks', type(ranks).__name__)} is not ranks; pass what "
+                "kgtrec.evaluate(...).ranks or kgtrec.Ranks.load(path) returns"
+            )
         self.measures = None if measures is None else use_side_of_ranks(parse_all(measures), ranks)
         compared = [measure.metric for measure in self.measures or () if measure.is_trec]
         self._ranks = ranks

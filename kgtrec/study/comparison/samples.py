@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arrays import Float64, Int64
 from kgtrec._internal.bootstrap import (
     COMPARING,
@@ -42,13 +43,13 @@ from kgtrec.measures.averaging import (
 from kgtrec.measures.calculator import OF_GRAPHS
 from kgtrec.measures.measure import term_of_group
 from kgtrec.measures.metric import FALLING, OfMean, same
+from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.comparability import comparable
 from kgtrec.trec.measures.names import Column, resolve
 from kgtrec.trec.measures.trec_measure import EvalOptions
 from kgtrec.trec.measures.values import native_values
 
 if TYPE_CHECKING:
-    from kgtrec.ranking.ranks import Ranks
     from kgtrec.trec.eval.score import Scored
     from kgtrec.trec.files.columns import RunColumns
 
@@ -177,11 +178,25 @@ def table_by_measure(
     return Table.from_rows([*((head, head, 0) for head in heads), *titled], rows, names)
 
 
+def require_ranks_by_name(name: str, ranks: object) -> None:
+    """Raise UsageError unless an argument is a mapping of names to Ranks."""
+    wrong = ranks
+    if isinstance(ranks, Mapping):
+        wrong = next((value for value in ranks.values() if not isinstance(value, Ranks)), None)
+        if wrong is None:
+            return
+    raise UsageError(
+        f"{argument(name, type(wrong).__name__)} is not ranks by the names of systems; pass a "
+        "dict, as in {'svd': kgtrec.Ranks.load('svd.parquet')}"
+    )
+
+
 def align_ranks(ranks: Mapping[str, Ranks], least: int = 2) -> dict[str, Ranks]:
     """Return the ranks of all systems with the same instances in the same order.
 
     UsageError for fewer systems than `least`; InputError if their instances differ.
     """
+    require_ranks_by_name("ranks", ranks)
     if len(ranks) < least:
         raise UsageError(f"{len(ranks)} system cannot be compared; give the ranks of two or more")
     aligned = {}
@@ -413,6 +428,11 @@ def samples_of_runs(
     from kgtrec.trec.eval.request import Request
     from kgtrec.trec.eval.score import score
 
+    if not isinstance(runs, Mapping):
+        raise UsageError(
+            f"{argument('runs', type(runs).__name__)} has no names of systems; pass a dict of runs "
+            "by name, as in {'svd': 'svd.run', 'popularity': 'popularity.run'}"
+        )
     if len(runs) < least:
         raise UsageError(f"{len(runs)} run cannot be compared; give two or more")
     if isinstance(qrels, Mapping):
@@ -453,7 +473,8 @@ def samples_of_runs(
     ]
     samples += [sample(column, _of_answers(column, scored)) for column in request.micro]
     by_name = {of_measure.name: of_measure for of_measure in samples}
-    asked = [column.name for name in measures for column in resolve([name], of_answers=True)]
+    names = (measures,) if isinstance(measures, str) else measures
+    asked = [column.name for name in names for column in resolve([name], of_answers=True)]
     return [by_name[name] for name in dict.fromkeys(asked)]
 
 

@@ -331,6 +331,13 @@ def table_of_models(
     --------
     ``print(latex(table_of_models({"FB15k-237": {"TransE": ranks}})))``
     """
+    if not isinstance(systems, Mapping) or not all(
+        isinstance(by_model, Mapping) for by_model in systems.values()
+    ):
+        raise UsageError(
+            f"{argument('systems', type(systems).__name__)} has no models by graph; pass a dict of "
+            "dicts, as in {'FB15k-237': {'TransE': kgtrec.Ranks.load('transe.parquet')}}"
+        )
     runs = {
         name: {
             model: [ranks] if isinstance(ranks, Ranks) else list(ranks)

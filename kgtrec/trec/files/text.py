@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import re
 import stat
 import sys
 import warnings
@@ -153,7 +154,7 @@ def read_text(path: PathName, is_run: bool) -> Text:
             raise FileError(path, found="it is closed", hint="pipe a file into it, or give a file")
         with _explain_errors(path):
             data = _read(sys.stdin.buffer)
-        _refuse_packed(path, bytes(data[:4]), "unpack it first: {2} FILE | kgtrec ... -")
+        _refuse_packed(path, bytes(data[:10]), "unpack it first: {2} FILE | kgtrec ... -")
     else:
         with _explain_errors(path), open(path, "rb") as raw, _check_unchanged(path, raw):
             kind = next((kind for kind, end, _ in _MAGIC.values() if name.endswith(end)), None)
@@ -163,7 +164,7 @@ def read_text(path: PathName, is_run: bool) -> Text:
                 data = _unpack(path, raw, kind)
             else:
                 data = _read_plain(raw)
-                _refuse_packed(path, bytes(data[:4]), "give it a name that ends in {1}")
+                _refuse_packed(path, bytes(data[:10]), "give it a name that ends in {1}")
                 _refuse_arrays(path, bytes(data[:6]))
     first = bytes(data[:256]).partition(b"\n")[0]
     is_marked = first.startswith((b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff"))
@@ -215,6 +216,17 @@ def _refuse_packed(path: PathName, head: bytes, hint: str) -> None:
         if head.startswith(magic):
             problem = f"the content is {names[0]} data"
             raise FileError(path, found=problem, hint=hint.format(*names))
+    for name, program, pattern in _OTHER_MAGIC:
+        if pattern.match(head):
+            hint = f"unpack it first ({program}), or compress it as .gz, .zst or .lz4"
+            raise FileError(path, found=f"the content is {name} data", hint=hint)
+
+
+_OTHER_MAGIC = (
+    ("bzip2", "bunzip2", re.compile(rb"BZh[1-9]1AY&SY")),
+    ("xz", "unxz", re.compile(rb"\xfd7zXZ\0")),
+)
+"""Compressed forms that are not read: name, program that unpacks, beginning of the data."""
 
 
 def _refuse_arrays(path: PathName, head: bytes) -> None:
@@ -288,6 +300,9 @@ def _unpack(path: PathName, raw: BinaryIO, kind: str) -> bytearray:
         return bytearray()
     try:
         if kind == "gzip":
+            if not raw.peek(2).startswith(b"\x1f\x8b"):  # type: ignore[attr-defined]
+                problem = "the content is not gzip data, as the name says"
+                raise FileError(path, found=problem, hint="take .gz off the name, or compress it")
             return _gunzip(path, raw)
         import pyarrow as pa
 
