@@ -851,7 +851,8 @@ def documents_of(list mappings, bint is_run, name_bytes):
     """TrecDocuments of mappings from name to score or relevance, with copies of all names and values.
 
     name_bytes(name) gives the bytes of names that are not ASCII str. Raises WrongValue for a score
-    that is NaN or not a number, and for a relevance that is not a whole number within 64 bits.
+    that is NaN, not a number or an integer that float64 rounds, and for a relevance that is not a
+    whole number within 64 bits.
     """
     cdef TrecDocuments documents = TrecDocuments.__new__(TrecDocuments)
     cdef int64_t i, query, n_queries = len(mappings), n = 0, capacity = 64, used = 0
@@ -921,6 +922,10 @@ cdef double score_of(value, int64_t query, name) except? -1.0:
             score = value
         except (TypeError, ValueError, OverflowError):
             raise WrongValue(query, name, value) from None
+        # float64 has every integer up to 2^53, but rounds some beyond it.
+        if not -9007199254740992.0 < score < 9007199254740992.0 and hasattr(value, "__index__"):
+            if index(value) != score:
+                raise WrongValue(query, name, value)
     if score != score:
         raise WrongValue(query, name, value)
     return score

@@ -247,10 +247,11 @@ class Ranker:
             From `batches` of this ranker; or the ids of any rows, in any order (`rows_of`).
         scores : array, shape (len(rows), n_entities)
             Rows as in `rows`, columns in entity-id order (in relation-id order, if the relation is
-            asked). The dtype is float16, bfloat16, float32 or float64, with any strides. numpy or
-            anything with DLPack or ``__array__`` is accepted. A torch tensor on a device is copied
-            in pieces, each while the previous piece is ranked. Other arrays are read in place:
-            values written before the call returns may or may not be ranked.
+            asked). The dtype is float16, bfloat16, float32, float64 or an integer, which is
+            compared as float64, with any strides. numpy or anything with DLPack or ``__array__``
+            is accepted. A torch tensor on a device is copied in pieces, each while the previous
+            piece is ranked. Other arrays are read in place: values written before the call returns
+            may or may not be ranked.
 
         Raises
         ------
@@ -258,7 +259,8 @@ class Ranker:
             A row was given before (unless duplicates are ignored) or is being ranked by another
             thread, the batch belongs to another ranker, or the ranker is finished.
         InputError
-            Wrong shape or dtype, ids that are not rows, or a NaN among the candidates.
+            Wrong shape or dtype, ids that are not rows, a NaN among the candidates, or an integer
+            that float64 rounds.
         FileError
             The file that the scores map was written to or cut short meanwhile.
 

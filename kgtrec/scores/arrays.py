@@ -7,6 +7,7 @@ block is ranked. This module does not import torch, because a caller with a tens
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kgtrec._internal.arrays import Array, Int64
+from kgtrec._internal.integers import EXACT, exact_floats, rounded_integer
 from kgtrec.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,12 +25,14 @@ if TYPE_CHECKING:
 
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 _OF_NUMPY = {np.dtype(name): name for name in _FLOATS if name != "bfloat16"}
+_INTEGER = re.compile(r"u?int\d+")
 
 
 def as_array(scores: Any, name: str = "scores") -> Array:
     """Return a numpy view of any framework's array, by DLPack or ``__array__``.
 
-    The framework is not imported. InputError if the array cannot be read.
+    The framework is not imported. InputError if the array cannot be read, or if numpy rounded an
+    integer of a list.
     """
     if type(scores) is np.ndarray:
         return scores
@@ -49,7 +53,7 @@ def as_array(scores: Any, name: str = "scores") -> Array:
     try:
         if hasattr(scores, "__dlpack__"):
             return np.from_dlpack(scores)
-        return np.asarray(scores)
+        array = np.asarray(scores)
     except (TypeError, ValueError, RuntimeError, BufferError) as error:
         if hasattr(scores, "__dlpack__") and hasattr(scores, "__array__"):
             try:
@@ -61,20 +65,37 @@ def as_array(scores: Any, name: str = "scores") -> Array:
             f"{name}: {kind} cannot be read as an array ({error}); "
             "move it to the CPU and to float32, or pass a numpy array"
         ) from None
+    if isinstance(scores, (list, tuple)) and array.dtype.kind == "f":
+        _check_listed_integers(scores, array, name)
+    return array
+
+
+def _check_listed_integers(scores: Any, array: Array, name: str) -> None:
+    """Raise InputError if numpy rounded an integer of a list that also has floats."""
+    if not (np.abs(array) >= EXACT).any():
+        return
+    listed = np.array(scores, dtype=object)
+    if listed.shape != array.shape:
+        return
+    for value, rounded in zip(listed.ravel().tolist(), array.ravel().tolist(), strict=True):
+        if isinstance(value, int) and value != rounded:
+            raise rounded_integer(name, value)
 
 
 def score_dtype(array: Array, name: str = "scores") -> str:
-    """Return the name of the dtype in which scores are compared."""
+    """Return the name of the dtype in which scores are compared: float64 for integers."""
     dtype = _OF_NUMPY.get(array.dtype) or array.dtype.name  # numpy makes names anew each time
     if array.dtype.kind in "SU":
         raise InputError(
             f"{name} are texts (dtype {array.dtype}); they must be numbers: convert texts such as "
             "'0.5' with .astype('float32')"
         )
+    if array.dtype.kind in "iu":
+        return "float64"
     if dtype not in _FLOATS:
         raise InputError(
-            f"{name} have dtype {array.dtype}; they must be one of {', '.join(_FLOATS)}: "
-            "convert them with .astype('float32')"
+            f"{name} have dtype {array.dtype}; they must be integers or one of "
+            f"{', '.join(_FLOATS)}: convert them with .astype('float32')"
         )
     return dtype
 
@@ -84,7 +105,7 @@ class ScoreBlock:
     """Consecutive rows of scores, with their type and direction.
 
     - array, (rows, columns): A tensor on a device, or an array for the native core. This has the
-      machine's byte order, and bfloat16 as bits.
+      machine's byte order, bfloat16 as bits, and integers as float64.
     - dtype: Name of the dtype for comparisons.
     - negate: True if lower scores are better.
     - start: Index of the first row in the ranking.
@@ -104,10 +125,12 @@ class ScoreBlock:
         if isinstance(array, np.ndarray) or not on_device(array):
             return cls._from_host(array, negate, start)
         dtype = str(array.dtype).rpartition(".")[2]
+        if _INTEGER.fullmatch(dtype):
+            return cls(array, "float64", negate, start)  # `pieces` converts them
         if dtype not in _FLOATS:
             raise InputError(
-                f"scores have dtype {dtype}; they must be one of {', '.join(_FLOATS)}: "
-                "convert them with .float()"
+                f"scores have dtype {dtype}; they must be integers or one of "
+                f"{', '.join(_FLOATS)}: convert them with .float()"
             )
         return cls(array, "float32" if dtype == "bfloat16" else dtype, negate, start)
 
@@ -117,6 +140,7 @@ class ScoreBlock:
         dtype = score_dtype(array)
         if not array.dtype.isnative:
             array = array.astype(array.dtype.newbyteorder("="))
+        array = exact_floats(array)
         return cls(array.view(np.uint16) if dtype == "bfloat16" else array, dtype, negate, start)
 
     @property

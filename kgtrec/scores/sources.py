@@ -89,6 +89,8 @@ class MatrixSource:
 def _slices(values: Any, n_rows: int) -> list[slice]:
     """Return slices of the first `n_rows` rows of a matrix, of about `BLOCK_BYTES` each."""
     itemsize = values.element_size() if on_device(values) else values.dtype.itemsize
+    if not on_device(values) and values.dtype.kind in "iu":
+        itemsize = 8  # they become float64
     height = max(1, BLOCK_BYTES // max(1, values.shape[1] * itemsize))
     return [slice(start, start + height) for start in range(0, n_rows, height)]
 

@@ -60,6 +60,7 @@ CASES = (
     "chosen",
     "columns",
     "dot chosen",
+    "integers",
 )
 CHOSEN = {"chosen", "columns", "dot chosen"}
 WHOLE_ROWS = {"restricted", "lists"} | CHOSEN  # candidates are ranked with all entities
@@ -143,6 +144,8 @@ def case_of(name: str, rng: np.random.Generator) -> tuple[Any, kgtrec.Questions,
         settings |= {"higher_is_better": False}
     if name == "half":
         scores = scores.astype(np.float16)
+    if name == "integers":
+        scores = np.round(10 * scores).astype(np.int64)
     if name == "instances":
         n = len(questions.triples)
         scores = {side: some_scores(rng, (n, N)) for side in ("head", "tail")}

@@ -52,6 +52,10 @@ class Tensor:
         raise TypeError("can't convert npu device type tensor to numpy")
 
 
+UNREAD = {"f": np.nan, "i": 77}
+"""Values of memory that was not copied yet."""
+
+
 class Host:
     """A tensor in the host's memory, for copies."""
 
@@ -83,7 +87,7 @@ class Stream:
 
     def ask(self, copy, target: np.ndarray) -> None:
         assert self.behind_producer, "a copy may overtake what computes the scores"
-        target.fill(np.nan)  # a device may write at any time from now on
+        target.fill(UNREAD[target.dtype.kind])  # a device may write at any time from now on
         LOG.append(f"begin {len(target)}")
         self.waiting.append(copy)
 
@@ -114,7 +118,7 @@ def stream(chosen: Stream):
 def empty(shape: tuple[int, int], dtype: object, pin_memory: bool = False) -> Host:
     if pin_memory and not PINNED:
         raise RuntimeError("Cannot access accelerator device when none is available.")
-    return Host(np.full(shape, np.nan, dtype))
+    return Host(np.full(shape, UNREAD[np.dtype(dtype).kind], dtype))
 
 
 def install(monkeypatch) -> None:

@@ -321,6 +321,13 @@ def test_a_device_gives_the_ranks_of_the_host(case, way, kind, pinned, monkeypat
     assert max(begun) <= 3
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.int64])
+def test_integers_on_a_device_rank_as_their_float64(case, dtype) -> None:
+    questions, scores, _ = case
+    ranked = kgtrec.rank(fake_device.Tensor(scores.astype(dtype)), questions, 5)
+    assert content(ranked) == content(kgtrec.rank(scores.astype(np.float64), questions, 5))
+
+
 def test_the_next_piece_is_on_its_way_while_one_is_ranked(case, monkeypatch) -> None:
     questions, scores, _ = case
     rank_rows = kgtrec.ranking.kernel.NativeRanking.rank_rows

@@ -160,6 +160,47 @@ def test_every_source(source, rows, threads, tmp_path, scores, questions, due, m
     assert_same(got, due)
 
 
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize(
+    "dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", ">i8"]
+)
+def test_integers_rank_as_their_float64(source, dtype, tmp_path, scores, questions, monkeypatch):
+    if dtype == ">i8" and "dlpack" in source:
+        pytest.skip("DLPack has no byte order")
+    in_blocks_of(64, monkeypatch)
+    integers = scores.astype(dtype) if dtype[0] == "u" else (scores - 12).astype(dtype)
+    got = kgtrec.rank(SOURCES[source](tmp_path, integers), questions, run_depth=20)
+    assert_same(got, kgtrec.rank(integers.astype(np.float64), questions, run_depth=20))
+
+
+NEAR_LIMITS = [
+    *(sign * (2**53 + step) for sign in (1, -1) for step in (-2, -1, 0, 1, 2, 3)),
+    *(sign * 2**power for sign in (1, -1) for power in (54, 62, 63, 64)),
+    *(2**power - 1 for power in (62, 63, 64)),
+    0,
+]
+
+
+@given(data=st.data(), dtype=st.sampled_from(["int64", "uint64", "list"]))
+def test_integers_are_exact_or_refused(data: st.DataObject, dtype: str) -> None:
+    kind = np.iinfo("uint64" if dtype == "uint64" else "int64")
+    fitting = [value for value in NEAR_LIMITS if kind.min <= value <= kind.max]
+    row = data.draw(st.lists(st.sampled_from(fitting), min_size=4, max_size=4))
+    triple = np.array([[0, 0, 1]])
+    one_question = kgtrec.Graph.from_arrays(triple[:0], triple[:0], triple, n_entities=4).questions(
+        sides="tail"
+    )
+    matrix = [[*row[:3], float(row[3])]] if dtype == "list" else np.array([row], dtype)
+    if any(int(float(value)) != value for value in row[: 3 if dtype == "list" else 4]):
+        with pytest.raises(InputError, match="is beyond 2\\^53, and float64 rounds it"):
+            kgtrec.rank(matrix, one_question)
+        return
+    ranks, _ = kgtrec.rank(matrix, one_question)
+    row[3] = int(float(row[3]))
+    assert ranks.greater.tolist() == [sum(value > row[1] for value in row)]
+    assert ranks.equal.tolist() == [sum(value == row[1] for value in row) - 1]
+
+
 @pytest.mark.parametrize("threads", [1, 3])
 def test_a_batch_that_was_refused_may_be_given_again(threads, scores, questions, due):
     ranker = kgtrec.Ranker(questions, run_depth=20, threads=threads)

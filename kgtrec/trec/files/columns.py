@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from kgtrec import _core
 from kgtrec._internal.arrays import Int64
 from kgtrec._internal.csr import owners, spans
+from kgtrec._internal.integers import rounded_integer
 from kgtrec.errors import InputError, UsageError
 from kgtrec.trec.files.parse import Packed
 from kgtrec.trec.files.text import decode_name
@@ -312,4 +313,7 @@ def native_documents(
         raise InputError(f"the relevance {where} {value!r}; {_whole_advice(mappings, value)}")
     if value != value:
         raise InputError(f"the score {where} NaN; remove it")
+    if hasattr(value, "__index__") and abs(value) < 1e308:
+        document_score = where.removesuffix(" is")
+        raise rounded_integer(f"the score {document_score}", value)
     raise InputError(f"the score {where} {value!r}; it must be a number")

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from kgtrec._internal.arrays import Int64
 from kgtrec._internal.csr import offsets_of
+from kgtrec._internal.integers import exact_floats
 from kgtrec.errors import InputError, UsageError
 from kgtrec.trec.files.columns import (
     QrelsColumns,
@@ -262,7 +263,11 @@ def _frame_columns(frame: Any, kind: _Kind) -> tuple[Any, Any, NDArray[Any]]:
         raise InputError(f"column {column.name!r} is of type {column.dtype}; {hint}")
     values = column.to_numpy()
     if values.dtype == object and not is_polars:  # a nullable type of pandas
-        values = values.astype(np.float64 if held == "f" else kind.dtype)
+        values = values.astype(
+            {"f": np.float64, "i": np.int64, "u": np.uint64}.get(held, kind.dtype)
+        )
+    if kind.dtype == np.float64:
+        values = exact_floats(values, f"column {column.name!r}")
     return _texts(query), _texts(documents), values
 
 

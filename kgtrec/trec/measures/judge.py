@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from kgtrec import _core
 from kgtrec._internal.arrays import Int64
 from kgtrec._internal.csr import offsets_of, owners, spans
+from kgtrec._internal.integers import exact_floats
 from kgtrec.errors import InputError, UsageError
 from kgtrec.trec.files.forms import recognise
 from kgtrec.trec.files.parse import Fault, Packed, gather, order_lines, raise_first, share_queries
@@ -510,7 +511,10 @@ _SINGLE, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 
 
 def matrix_of(scores: Any, mask: Any, single: bool) -> NDArray[Any]:
-    """Return scores as a float32 or float64 matrix, (queries, documents); NaN means no document."""
+    """Return scores as a float32 or float64 matrix, (queries, documents); NaN means no document.
+
+    InputError for integers that float64 does not have, unless all is float32 (`single`).
+    """
     if (
         type(scores) is np.ndarray
         and mask is None
@@ -529,16 +533,19 @@ def matrix_of(scores: Any, mask: Any, single: bool) -> NDArray[Any]:
             f"scores have dtype {matrix.dtype} and shape {matrix.shape}; they must be numbers, "
             "with one row per query and one column per document"
         )
-    narrow = single or kind in ("float16", "bfloat16", "float32")
-    matrix = np.ascontiguousarray(matrix, np.float32 if narrow else np.float64)
     hidden = np.ma.getmaskarray(scores) if isinstance(scores, np.ma.MaskedArray) else None
-    for absent in (hidden, mask):
-        if absent is not None:
-            absent = np.asarray(absent)
-            if absent.dtype != bool or absent.shape != matrix.shape:
-                raise UsageError(
-                    f"the mask is {absent.dtype} of shape {absent.shape}; it must be bool of shape "
-                    f"{matrix.shape}"
-                )
-            matrix = np.where(absent, matrix.dtype.type(np.nan), matrix)
+    masks = [np.asarray(each) for each in (hidden, mask) if each is not None]
+    for absent in masks:
+        if absent.dtype != bool or absent.shape != matrix.shape:
+            raise UsageError(
+                f"the mask is {absent.dtype} of shape {absent.shape}; it must be bool of shape "
+                f"{matrix.shape}"
+            )
+        if matrix.dtype.kind in "iu":  # such as the largest integer, which no float is
+            matrix = np.where(absent, matrix.dtype.type(0), matrix)
+    narrow = single or kind in ("float16", "bfloat16", "float32")
+    matrix = matrix if single else exact_floats(matrix)  # float32 was chosen: ties are meant
+    matrix = np.ascontiguousarray(matrix, np.float32 if narrow else np.float64)
+    for absent in masks:
+        matrix = np.where(absent, matrix.dtype.type(np.nan), matrix)
     return matrix
