@@ -39,13 +39,42 @@ TESTS = ("randomisation", "t", "wilcoxon", "bootstrap")
 CORRECTIONS = ("holm", "bh", "bonferroni", "none")
 
 
-def system_names(files: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, ...]:
+def system_names(
+    files: Sequence[str], names: Sequence[str] = (), *, distinct: bool = True
+) -> tuple[str, ...]:
     """Return a name per file: from `names`, the model of a batch's job, or the file's name
-    without folder and ending."""
+    without folder and ending. Files that would have the same name have their paths.
+
+    - distinct: UsageError if two of `names` are equal.
+    """
     from kgtrec.ranking.parquet import name_systems
 
-    refuse(one_per_file("--name", names, files))
-    return names or tuple(name_systems(files))
+    refuse(*name_problems(names, files, distinct=distinct))
+    if names:
+        return tuple(names)
+    short = name_systems(files)
+    return tuple(
+        file if not stem or short.count(stem) > 1 else stem
+        for stem, file in zip(short, files, strict=True)
+    )
+
+
+def name_problems(
+    names: Sequence[str], files: Sequence[object], *, distinct: bool = True
+) -> list[tuple[bool, str]]:
+    """Return rows for `refuse`: not one --name per file, or two equal ones."""
+    same = next((name for n, name in enumerate(names) if distinct and name in names[:n]), None)
+    return [
+        one_per_file("--name", names, files),
+        (same is not None, f"two files are named {same!r}; give each its own --name"),
+    ]
+
+
+def run_names(files: Sequence[str], names: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return a name per TREC run as `system_names` does; by default as in pools."""
+    from kgtrec.study.pooling.lists import system_names as names_in_pools
+
+    return system_names(files, names) if names else tuple(names_in_pools(files))
 
 
 def one_per_file(
@@ -115,6 +144,20 @@ def measures(names: str, text: str, metavar: str = "NAME", **settings: Any) -> D
         metavar=f"{metavar},{metavar},...",
         callback=lambda _context, _parameter, typed: split_measures(typed),
         **settings,
+    )
+
+
+def names(
+    system: str,
+    default: str = "the model of a batch's job, or the file name without folder and ending",
+    more: str = "",
+) -> Decorator:
+    """Make the option --name of a command whose output names the systems of its files."""
+    return option(
+        "--name names",
+        f"Name of a {system}, once per file in their order.{more} Default: {default}.",
+        multiple=True,
+        metavar="NAME",
     )
 
 

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kgtrec._internal.locations import is_folder
+from kgtrec.cli._options import system_names
 from kgtrec.cli._report import File, warn
 from kgtrec.errors import UsageError, refuse_if
 
@@ -130,6 +131,25 @@ def list_files(
         )
         listed += [str(path) for _, _, _, path in jobs]
     return tuple(listed)
+
+
+def name_files(files: Sequence[str], names: Sequence[str]) -> dict[str, str]:
+    """Return files of ranks by name for commands that print one block per file.
+
+    A batch's output folder stands for its files. Names are those of the user, or those of jobs, or
+    else the files themselves.
+    """
+    from kgtrec.ranking.parquet import job_of
+
+    listed = list_files(files, names, alike=False)
+    twice = next((file for n, file in enumerate(listed) if file in listed[:n]), None)
+    refuse_if((twice is not None, f"{twice!r} is given twice; give each file once"))
+    named = system_names(listed, names)
+    if not names:
+        named = tuple(
+            name if job_of(file) else file for name, file in zip(named, listed, strict=True)
+        )
+    return dict(zip(named, listed, strict=True))
 
 
 def bounds_block(result: Result) -> str:

@@ -148,7 +148,7 @@ def _find_protocols(tables: list[str], ranks: list[str], options: dict[str, Any]
     from kgtrec.study.auditing.claims import protocols_of, ranks_by_filter
 
     files = (*ranks, *options["scores"])
-    names = dict(zip(files, system_names(files, options["names"]), strict=True))
+    names = dict(zip(files, system_names(files, options["names"], distinct=False), strict=True))
     models: dict[str, Any] = {names[file]: Ranks.load(file) for file in ranks}
     if options["scores"]:
         graph = read_graph(options["graph"])

@@ -22,7 +22,7 @@ SHOWN = ("all", "hits", "best", "changed", "gained", "lost")
 @click.command(cls=Command)
 @shared.files("ranks", "BEFORE AFTER|BATCH")
 @shared.runs("adds how often both models put the same entity first.")
-@shared.option("--name names", "Names of the two models, in order.", multiple=True, metavar="NAME")
+@shared.names("model")
 @shared.option("--k cutoffs", "k of Hits@k.", default="1,3,10", metavar="K,K,...")
 @shared.choice(
     "--show",
@@ -96,7 +96,7 @@ def command(
     shared.refuse(
         shared.one_per_file("--run", runs, ranks),
         (show == "best" and not runs, "--show best needs runs: --run BEFORE.run --run AFTER.run"),
-        (labels[0] == labels[1], f"both models are named {labels[0]!r}; give each its own --name"),
+        (before == after, f"{before!r} is given twice; give the ranks of two models"),
     )
     loaded = load_comparable(dict(zip(labels, ranks, strict=True)))
     changes = answer_changes(loaded, runs or None, cutoffs=shared.parse_cutoffs(cutoffs))

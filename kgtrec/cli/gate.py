@@ -46,6 +46,7 @@ CODES = {"pass": 0, "fail": 20, "undecided": 21}
     metavar="P",
 )
 @QRELS
+@shared.names("system")
 @shared.flag("--strict", "Exit with 20, too, if the gate is undecided.")
 @shared.form(
     "text",
@@ -87,7 +88,7 @@ def command(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Re
     folder = next((file for file in files if is_folder(file)), None)
     shared.refuse((folder is not None, f"{folder!r} is a folder; give files as BASE and NEW"))
     if options["save"]:
-        return _save(files, keys, options["qrels"], options["save"])
+        return _save(files, keys, options)
     shared.refuse(
         (len(files) != 2, f"a gate needs BASE and NEW; give two files, not {len(files)}"),
         (options["margin"] is None, "--margin is missing; give the accepted loss: 0.005 or 5%"),
@@ -114,12 +115,14 @@ def _decide(files: tuple[str, ...], keys: tuple[str, ...], options: Mapping[str,
     """Compare the two files; return the verdict by each measure."""
     from kgtrec.study import Reference, gate
 
-    qrels, base = options["qrels"], files[0]
+    qrels, base, names = options["qrels"], files[0], options["names"]
+    shared.refuse(shared.one_per_file("--name", names, files))
     reference = Reference.load(base) if _is_json(base) else None
-    others = name_systems(files if reference is None else files[1:], qrels, least=1)
+    read = slice(reference is not None, None)
+    others = name_systems(files[read], qrels, least=1, names=names[read])
     systems: dict[str, Any] = dict(others if qrels else load_comparable(others))
     if reference is not None:
-        name = Path(base).stem
+        name = names[0] if names else Path(base).stem
         systems = {base if name in systems else name: reference, **systems}
         keys = keys or tuple(reference.measures)
     measures = choose_measures(keys, qrels)
@@ -135,7 +138,7 @@ def _decide(files: tuple[str, ...], keys: tuple[str, ...], options: Mapping[str,
     )
 
 
-def _save(files: tuple[str, ...], keys: tuple[str, ...], qrels: Any, path: str) -> Report:
+def _save(files: tuple[str, ...], keys: tuple[str, ...], options: Mapping[str, Any]) -> Report:
     """Write the reference of a file."""
     from kgtrec.study import Reference
 
@@ -144,12 +147,15 @@ def _save(files: tuple[str, ...], keys: tuple[str, ...], qrels: Any, path: str) 
         (len(files) != 1, f"--save writes only BASE; give one file, not {len(files)}"),
         (idle, f"--save gives no verdict; leave out {', '.join(idle)}"),
     )
+    qrels = options["qrels"]
     measures = choose_measures(keys, qrels)
-    ((name, file),) = name_systems(files, qrels, least=1).items()
+    ((name, file),) = name_systems(files, qrels, least=1, names=options["names"]).items()
     system: Any = file if qrels else load_comparable({name: file})[name]
     reference = Reference.from_system(system, measures, qrels=qrels, name=name)
     content = f"{', '.join(reference.measures)} of {reference.size()}"
-    return Report(files=[(path, reference.save)], content=content, notes=[*reference.notes])
+    return Report(
+        files=[(options["save"], reference.save)], content=content, notes=[*reference.notes]
+    )
 
 
 def _is_json(path: str) -> bool:

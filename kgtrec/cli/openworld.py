@@ -27,6 +27,7 @@ _SIMULATED = shared.Count(largest=MOST_SIMULATED)
 
 @click.command(cls=Command)
 @click.argument("files", nargs=-1, metavar="[A.parquet B.parquet ...]", type=shared.READ)
+@shared.names("model")
 @shared.option(
     "--sparsity sparsities",
     "Share of the true answers that the test set lacks; "
@@ -178,6 +179,7 @@ def command(**_options: Any) -> Report:
         return worlds.compare_checkpoints(request)
     for row in _contradictions(request):
         shared.refuse(row)
+    shared.refuse((request.names and not request.files, "--name is for files of ranks; omit it"))
     if request.figure is not None:
         return _figure(request)
     if request.slope:
@@ -283,10 +285,8 @@ def _slopes(request: SimpleNamespace) -> Report:
         first = next(iter(loaded.values()))
         unknown = bool(request.densities) and request.train_share is None
         betas = _betas(request, compare.train_share_of(first) if unknown else None)
-        names = shared.system_names(request.files, ())
-        loaded = dict(
-            zip(names if len({*names}) == len(names) else loaded, loaded.values(), strict=True)
-        )
+        names = shared.system_names(request.files, request.names)
+        loaded = dict(zip(names, loaded.values(), strict=True))
         result = derivatives.slopes_of_ranks(loaded, betas, request.metric, rhos)
     return _rows_report(result.table(), lambda: str(result))
 
@@ -353,8 +353,10 @@ def _compare_files(request: SimpleNamespace) -> Comparison:
     first, second = (loaded[file] for file in files)
     unknown = bool(request.densities) and request.train_share is None
     betas = _betas(request, compare.train_share_of(first) if unknown else None)
-    names = compare.short_names(*files)
-    return compare.compare_ranks(first, second, betas, request.metric, request.level, names)
+    names = shared.system_names(files, request.names)
+    return compare.compare_ranks(
+        first, second, betas, request.metric, request.level, (names[0], names[1])
+    )
 
 
 def _compare_values(request: SimpleNamespace) -> Comparison:

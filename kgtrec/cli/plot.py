@@ -38,13 +38,7 @@ CURVES = ("mrr", "hits@1", "hits@3", "hits@10")
     "times and beta-grid draw one (default: mrr), beta draws several (default: mrr, "
     "hits@1, hits@3, hits@10; with --vary both: hits@1, hits@3, hits@10); repeatable.",
 )
-@shared.option(
-    "--name names",
-    "Name of a file in the legend, once per file in their order. "
-    "Default: the model of a batch's job, or the file name without folder and ending.",
-    multiple=True,
-    metavar="TEXT",
-)
+@shared.names("file in the legend")
 @shared.SIDE
 @shared.option(
     "--by",
@@ -106,7 +100,7 @@ def command(
     from kgtrec import plots
 
     files = list_files(files, names, alike=False)
-    legend = _legend(files, names)
+    legend = shared.system_names(files, names)
     chosen = _metrics(kind, metrics, vary)
     shared.refuse(
         (
@@ -140,16 +134,6 @@ def command(
     values = _figure_values(kind, loaded, chosen, by, graph, vary)
     marked = {"alpha": alpha} if kind == "beta" else {}
     return Report(figures={"output": lambda: getattr(plots, KINDS[kind])(*values, **marked)})
-
-
-def _legend(files: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return a different name for each file."""
-    stems = shared.system_names(files, names)
-    legend = stems if names or len(set(stems)) == len(stems) else files
-    twice = sorted({name for name in legend if legend.count(name) > 1})
-    if twice:
-        raise UsageError(f"two files are named {twice[0]!r}; give each file its own --name")
-    return legend
 
 
 def _metrics(kind: str, metrics: tuple[str, ...], vary: str) -> tuple[str, ...]:

@@ -86,13 +86,8 @@ GRAPH_PARTS = {
     "Sides in a table of models: head, tail, both, or several groups of columns: head,tail.",
     metavar="SIDES",
 )
-@shared.option(
-    "--name names",
-    "Name of a file in a table of models, once per file in their order. "
-    "Files of one name on different graphs are one row. Default: the file name without "
-    "folder and ending.",
-    multiple=True,
-    metavar="TEXT",
+@shared.names(
+    "file in a table of models", more=" Files of one name on different graphs are one row."
 )
 @shared.choice(
     "--test",

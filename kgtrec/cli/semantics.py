@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 )
 @shared.reads("--relation-types", "Lines relation<TAB>type of its heads<TAB>type of its tails.")
 @shared.QUESTION_NAMES
+@shared.names("run", "the file name without folder and ending")
 @shared.intervals("questions", 2000)
 @shared.FORMAT
 @shared.THREADS
@@ -52,11 +53,10 @@ def command(runs: tuple[str, ...], graph: str, cutoffs: str, **options: Any) -> 
     """
     from kgtrec import read_graph
     from kgtrec.study import semantics
-    from kgtrec.study.pooling.lists import system_names
     from kgtrec.study.pooling.seeds import read_question_ids
 
     chosen, resampling = shared.parse_cutoffs(cutoffs), shared.resampling(options)
-    paths = dict(zip(system_names(runs), runs, strict=True))
+    paths = dict(zip(shared.run_names(runs, options["names"]), runs, strict=True))
     sources = [options[name] for name in ("observed", "type_constraints", "entity_types")]
     shared.refuse(
         (

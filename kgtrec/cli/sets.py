@@ -51,6 +51,7 @@ PASSED = (
     metavar="PATH",
     multiple=True,
 )
+@shared.names("model", "the file name up to its first dot")
 @of_embeddings
 @shared.split("Split that --scores or --predictions answer.")
 @shared.LOWER_IS_BETTER
@@ -227,9 +228,11 @@ def _check(ranks: tuple[str, ...], options: dict[str, Any]) -> None:
         ),
         (len({*files}) < len(files), f"{', '.join(files)}: give each model once"),
         shared.one_per_file("--valid", options["valid"], files),
+        *shared.name_problems(options["names"], files),
     )
     several = len(options["policy"]) * len(files) > 1
     shared.leave_out(
+        (len(files) < 2, ("names",), "with one model, leave out {}"),
         (not several, ("test", "correction"), "with one --policy, leave out {}"),
         (not lists, ("format", "unlinkable"), "without --predictions, leave out {}"),
         (not scores, ("lower_is_better", "threads"), "without --scores, leave out {}"),
@@ -252,7 +255,7 @@ def _read_sources(ranks: tuple[str, ...], options: dict[str, Any]) -> dict[str, 
     files = ranks or options["scores"] or (options["predictions"],)
     valid = options["valid"] or (None,) * len(files)
     sources: list[dict[str, Any]] = []
-    names = [Path(path).name.split(".")[0] for path in files]
+    names = options["names"] or [Path(path).name.split(".")[0] for path in files]
     names = names if len({*names}) == len(files) else [*files]
     if ranks:
         loaded = load_comparable({path: path for path in (*ranks, *options["valid"])})

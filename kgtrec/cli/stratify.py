@@ -9,7 +9,7 @@ import click
 
 from kgtrec._internal.arguments import MOST_POINTS
 from kgtrec.cli import _options as shared
-from kgtrec.cli._ranks import load_ranks
+from kgtrec.cli._ranks import load_ranks, name_files
 from kgtrec.cli._report import Command, Report
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ METRICS = ("mrr", "hits@1", "hits@3", "hits@10")
 CURVES = ("beta_e", "beta_r")
 PROBES = ("b", "c", "b,c")
 _OF_RANKS = (
+    "names",
     "metrics",
     "vary",
     "at",
@@ -35,7 +36,8 @@ RANK_TYPES = ("optimistic", "realistic", "pessimistic", "expected", "ordinal")
 
 
 @click.command(cls=Command)
-@click.argument("files", nargs=-1, metavar="RANKS.parquet ...", type=shared.READ)
+@click.argument("files", nargs=-1, metavar="RANKS.parquet|BATCH ...", type=shared.READ)
+@shared.names("file", "the model of a batch's job, or the file")
 @shared.measures(
     "-m --measure metrics",
     "mrr, mr, hits@10, ...; repeatable.",
@@ -112,7 +114,7 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
     if options["simulate"]:
         return _simulate(files, options)
     _check(files, options)
-    loaded = load_ranks({file: file for file in files})
+    loaded = load_ranks(name_files(files, options["names"]))
     graph = read_graph(options["graph"]) if options["graph"] else None
     loaded = _recount_popularity(loaded, graph, options)
     grids = {file: _compute_grid(ranks, options, graph) for file, ranks in loaded.items()}

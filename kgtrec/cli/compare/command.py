@@ -18,8 +18,8 @@ from kgtrec.cli._ranks import load_comparable
 from kgtrec.cli._report import Command, Report
 from kgtrec.cli.compare import labels
 from kgtrec.cli.compare.inputs import (
+    FILES,
     MEASURES,
-    NAMES,
     QRELS,
     QRELS_OF_RUNS,
     SYSTEMS,
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @SYSTEMS
-@NAMES
 @QRELS
 @TIES
 @MEASURES
@@ -349,7 +348,7 @@ def _compute_sensitivity(
     how: dict[str, Any] = {"repeats": repeats, "seed": options["seed"], "progress": None}
     if options["shares"]:
         how["shares"] = options["shares"]
-    systems = name_systems(files, qrels)
+    systems = name_systems(files, qrels, names=options["names"])
     if qrels is None:
         measures = tuple(choose_measures(keys, None, ())) or None
         return rankings.data_sensitivity(load_comparable(systems), measures, **how), parts
@@ -381,6 +380,7 @@ def _sensitivity_of_table(
             f"{', '.join(map(shared.option_of, idle))}: a table of values has its own parts; "
             "leave it out",
         ),
+        (options["names"], labels.NAMED_BY_TABLE),
     )
     table = read_value_table(files[0])
     result = sensitivity_of_table(table, keys or labels.usual_columns([table], micro=False))
@@ -412,7 +412,7 @@ def power(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Repo
 
     test = options["test"] or "t"
     check_permutations(test)
-    systems = name_systems(files, options["qrels"])
+    systems = name_systems(files, options["qrels"], names=options["names"])
     keys = tuple(choose_measures(keys, None, ())) if not options["qrels"] else keys
     samples, notes = read_samples(
         systems, keys or orders.MEASURES, options["qrels"], options["n_entities"]
@@ -449,7 +449,9 @@ def power(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Repo
 @TIES
 @MEASURES
 @shared.FORMAT
-def reproduction(files: tuple[str, ...], qrels: str, keys: tuple[str, ...]) -> Report:
+def reproduction(
+    files: tuple[str, ...], names: tuple[str, ...], qrels: str, keys: tuple[str, ...]
+) -> Report:
     """Does the second run reproduce the first? Or do the third and fourth (baseline and advanced
     system) reproduce the first two? tau union, RBO, RMSE, effect ratio.
 
@@ -460,7 +462,7 @@ def reproduction(files: tuple[str, ...], qrels: str, keys: tuple[str, ...]) -> R
     from kgtrec.study.comparison.correlation import reproduction_of
     from kgtrec.study.comparison.samples import notes_on_missing
 
-    systems = name_systems(files, qrels)
+    systems = name_systems(files, qrels, names=names)
     result, missing = reproduction_of(
         qrels, systems, choose_measures(keys, qrels), ties=order_of_ties()
     )
@@ -484,7 +486,10 @@ def reproduction(files: tuple[str, ...], qrels: str, keys: tuple[str, ...]) -> R
 
 
 @click.command(cls=Command, short_help="Several runs (seeds) of each system.")
-@SYSTEMS
+@FILES
+@shared.names(
+    "run's system", "the file name without its number at the end", " Runs of one name are of one."
+)
 @MEASURES
 @shared.CORRECTION
 @shared.option(
@@ -522,7 +527,8 @@ def replicates(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) ->
     paths, resampling = name_systems(files, None), shared.resampling(options)
     keys = tuple(choose_measures(keys, None))
     runs = load_comparable(paths)
-    systems = _group_runs(runs, paths)
+    named = _system_of_runs(paths, options["names"])
+    systems = _group_runs(runs, named)
     correction = options["correction"]
     comparisons = compare_replicates(systems, keys, correction=correction, resampling=resampling)
     text = (
@@ -541,7 +547,7 @@ def replicates(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) ->
         sections.append((f"{each.name}: {size}", tables, text))
         data[each.name] = {"systems": values.to_dict(), "pairs": pairs.to_dict()}
     if options["valid"]:
-        chosen = _choose_runs(systems, paths, options["valid"], keys)
+        chosen = _choose_runs(systems, paths, named, options["valid"], keys)
         sections.append(_choice_section(chosen))
         data["chosen"] = {result.name: result.table().to_dict() for result in chosen}
     if folds > 1:
@@ -564,18 +570,25 @@ def replicates(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) ->
     return Report.from_sections(sections, data, rows, notes=notes)
 
 
-def _group_runs(runs: Mapping[str, Ranks], paths: Mapping[str, str]) -> dict[str, list[Ranks]]:
-    """Group runs by system; UsageError if no system has several."""
-    from kgtrec._internal.csr import group_pairs
+def _system_of_runs(paths: Mapping[str, str], names: Sequence[str]) -> list[str]:
+    """Return the system of each run: from `names`, or its file's name without a number."""
     from kgtrec.ranking.parquet import system_name
     from kgtrec.study.comparison.report import group_names
 
-    names = group_names([system_name(file) for file in paths.values()])
+    shared.refuse(shared.one_per_file("--name", names, list(paths)))
+    return list(names) or group_names([system_name(file) for file in paths.values()])
+
+
+def _group_runs(runs: Mapping[str, Ranks], names: Sequence[str]) -> dict[str, list[Ranks]]:
+    """Group runs by the names of their systems; UsageError if no system has several."""
+    from kgtrec._internal.csr import group_pairs
+
     systems = group_pairs(zip(names, runs.values(), strict=True))
     if len(systems) == len(runs):
         raise UsageError(
             f"no two of {', '.join(systems)} are runs of one system; name runs system-1, system-2, "
-            "..., or put files of the same name into several folders"
+            "..., put files of the same name into several folders, or give the system of each run "
+            "by --name"
         )
     return systems
 
@@ -583,16 +596,18 @@ def _group_runs(runs: Mapping[str, Ranks], paths: Mapping[str, str]) -> dict[str
 def _choose_runs(
     systems: Mapping[str, Sequence[Ranks]],
     paths: Mapping[str, str],
+    names: Sequence[str],
     valid: tuple[str, ...],
     keys: Sequence[str],
 ) -> list[ChosenRuns]:
-    """Choose by the ranks of --valid, which are in the order of the files."""
+    """Choose by the ranks of --valid, which are in the order of the files.
+
+    - names: The system of each file.
+    """
     from pathlib import Path
 
     from kgtrec._internal.csr import group_pairs
-    from kgtrec.ranking.parquet import system_name
     from kgtrec.study import choose_runs
-    from kgtrec.study.comparison.report import group_names
 
     test_names, valid_names = ([Path(file).name for file in of] for of in (paths.values(), valid))
     shared.refuse(
@@ -603,7 +618,6 @@ def _choose_runs(
             "order",
         ),
     )
-    names = group_names([system_name(file) for file in paths.values()])
     ranks = load_comparable({file: file for file in valid})
     by_name = group_pairs(zip(names, (ranks[file] for file in valid), strict=True))
     return choose_runs(systems, by_name, keys, names=group_pairs(zip(names, paths, strict=True)))

@@ -21,14 +21,9 @@ if TYPE_CHECKING:
 OF_RANKS = ("both.realistic.micro.mrr", "both.realistic.macro.mrr")
 OF_RUNS = ("map_cut_20", "ndcg_cut_20")
 
-SYSTEMS = shared.files("files", "FILE FILE ...|BATCH")
-NAMES = shared.option(
-    "--name names",
-    "Name of a system, once per file in their order. Default: the model of a batch's job, or the "
-    "file name without folder and ending.",
-    multiple=True,
-    metavar="TEXT",
-)
+FILES = shared.files("files", "FILE FILE ...|BATCH")
+NAMES = shared.names("system")
+SYSTEMS = shared.all_of(FILES, NAMES)
 QRELS = shared.reads(
     "--qrels", "The files are TREC runs; these are their judgements.", metavar="QRELS"
 )
@@ -82,28 +77,15 @@ def name_systems(
 
     UsageError for a repeated file or name, a single file, or the wrong kind of files.
     """
-    from kgtrec.ranking import parquet
-    from kgtrec.study.pooling.lists import system_names
-
     files = files if qrels else list_files(files, names)
     twice = next((file for n, file in enumerate(files) if file in files[:n]), None)
     shared.refuse(
         (twice is not None, f"{twice!r} is named twice; name each system once"),
         (len(files) < least, f"one file cannot be compared ({files[0]!r}); give two or more"),
     )
-    shared.refuse(shared.one_per_file("--name", names, files))
-    same = next((name for n, name in enumerate(names) if name in names[:n]), None)
-    shared.refuse((same is not None, f"two files are named {same!r}; give each its own --name"))
     _check_kinds((*files, str(qrels)) if qrels else files, bool(qrels))
-    if names:
-        return dict(zip(names, files, strict=True))
-    if qrels:  # named as in pools
-        return dict(zip(system_names(files), files, strict=True))
-    short = parquet.name_systems(files)
-    return {
-        file if short.count(stem) > 1 or not stem else stem: file
-        for stem, file in zip(short, files, strict=True)
-    }
+    name = shared.run_names if qrels else shared.system_names
+    return dict(zip(name(files, names), files, strict=True))
 
 
 def _check_kinds(files: tuple[str, ...], runs: bool) -> None:

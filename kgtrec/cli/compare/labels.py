@@ -51,6 +51,7 @@ BY = shared.option(
 RATIOS = shared.reads("--ratios", "Triples (TSV) whose relation ratios weigh the micro metrics.")
 TABLES = (".csv", ".tsv")
 """Endings of files of published values."""
+NAMED_BY_TABLE = "a table of values names its systems; leave --name out"
 
 POOL = shared.reads("--pool", "From `kgtrec pool`.", required=True)
 GRAPH_OF_POOL = shared.graph("The graph of the pool.", required=True)
@@ -76,7 +77,7 @@ def parts(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Repo
     shared.refuse(
         (by is None and ratios is None, "give the parts: --by category,side, or --ratios FILE")
     )
-    systems = name_systems(files, None)
+    systems = name_systems(files, None, names=options["names"])
     measures = _choose_part_measures(keys, options)
     per_measure, notes = _part_values(load_comparable(systems), measures, options)
     text = "Each row uses only the questions of its part."
@@ -199,7 +200,7 @@ def labels(
     if files[0].endswith(TABLES):
         _check_tables(files, against, options)
         return _compare_tables(files[0], against, keys, options)
-    systems = name_systems(files, options["qrels"])
+    systems = name_systems(files, options["qrels"], names=options["names"])
     if by_part:
         shared.refuse((options["qrels"], "--by and --ratios need files of ranks, not runs"))
         return _compare_by_part(systems, against, keys, options)
@@ -226,6 +227,7 @@ def _check_tables(
             f"another table (.csv or .tsv), not {no_table!r}",
         ),
         (idle, f"{idle}: tables of values contain no questions; leave it out"),
+        (options["names"], NAMED_BY_TABLE),
     )
 
 
@@ -515,7 +517,12 @@ def usual_columns(tables: Sequence[of_parts.ValueTable], *, micro: bool) -> list
 @shared.PLOT
 @shared.STYLE
 def reuse(
-    files: tuple[str, ...], qrels: str, pool: str, graph: str, keys: tuple[str, ...]
+    files: tuple[str, ...],
+    names: tuple[str, ...],
+    qrels: str,
+    pool: str,
+    graph: str,
+    keys: tuple[str, ...],
 ) -> Report:
     """What does a system lose if the pool was made without it? Evaluates each run again without
     the labels that it alone put into the pool.
@@ -533,7 +540,7 @@ def reuse(
         raise UsageError(
             f"reuse cannot compute {', '.join(of_answers)}; choose a measure such as map or bpref"
         )
-    systems = name_systems(files, qrels)
+    systems = name_systems(files, qrels, names=names)
     contributors = contributors_of(_read_pool(pool, graph))
     judged = read_qrels(qrels)
     runs = {name: read_run(path, as_="columns") for name, path in systems.items()}
@@ -579,7 +586,7 @@ def depths(
 
     if options["questions"] and not options["qrels"]:
         raise UsageError("--questions needs runs and their --qrels; give both, or leave it out")
-    systems = name_systems(files, options["qrels"])
+    systems = name_systems(files, options["qrels"], names=options["names"])
     measures = choose_measures(keys, options["qrels"])
     curves = _depth_curves(systems, _read_pool(pool, graph), measures, options)
     table, whole = curves.table(), curves.interval_table()

@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -408,12 +407,6 @@ def train_share_of(ranks: Ranks) -> float:
         )
     total = sum(sizes.values())
     return float((total - sizes[split]) / total)
-
-
-def short_names(first: str, second: str) -> tuple[str, str]:
-    """Return file names without folder and ending, or the whole paths if the names are equal."""
-    names = (Path(first).stem.removesuffix(".ranks"), Path(second).stem.removesuffix(".ranks"))
-    return (first, second) if names[0] == names[1] else names
 
 
 def _compare(
