@@ -183,8 +183,12 @@ class Table:
         ]
 
     def to_text(self, width: int = WIDTH) -> str:
-        """Return aligned columns; names lose their middle if the line would exceed `width`."""
-        lines = [[*map(visible, self.titles)], *self.cell_texts()]
+        """Return aligned columns; names lose their middle if the line would exceed `width`.
+
+        Decimal points of a column are below each other, also in columns of numbers that name rows.
+        """
+        columns = [[*map(visible, self.titles)], *self.cell_texts()]
+        lines, is_left = _align_decimals(columns, self.names)
         widths = [max(len(line[i]) for line in lines) for i in range(len(self.titles))]
         available = width - sum(widths[self.names :]) - GAP * (len(widths) - 1)
         name_widths = widths[: self.names]
@@ -196,7 +200,7 @@ class Table:
         gap = " " * GAP
         return "\n".join(
             gap.join(
-                shorten(cell, size).ljust(size) if i < self.names else cell.rjust(size)
+                shorten(cell, size).ljust(size) if is_left[i] else cell.rjust(size)
                 for i, (cell, size) in enumerate(zip(line, widths, strict=True))
             ).rstrip()
             for line in lines
@@ -321,6 +325,37 @@ def format_cell(cell: Cell, digits: int) -> str:
     if isinstance(cell, float):
         return f"{cell:.{digits}f}"
     return f"{cell:,}" if isinstance(cell, int) else visible(cell)
+
+
+_DECIMAL = re.compile(r"(?:[<>] )?[+-]?[\d,]*(\.\d+)?(?:e[+-]\d+)?( ?%)?")
+
+
+def _align_decimals(
+    lines: Sequence[Sequence[str]], names: int
+) -> tuple[list[list[str]], list[bool]]:
+    """Pad numbers at their right so that right-aligned columns have their decimal points in line.
+
+    The first line has the titles. Texts among the numbers, such as nan, stay. Returns the lines,
+    and whether each column is left-aligned: the first `names` are, unless they are decimals.
+    """
+    columns, is_left = [], []
+    for i, (title, *cells) in enumerate(zip(*lines, strict=True)):
+        matches = [_DECIMAL.fullmatch(cell) for cell in cells]
+        is_name = i < names and not (all(matches) and any(match[1] for match in matches if match))
+        is_left.append(is_name)
+        if not is_name:
+            ends = [
+                len(cell) - match.start(1) if match[1] else len(match[2] or "")
+                for cell, match in zip(cells, matches, strict=True)
+                if match
+            ]
+            sizes = iter(ends)
+            cells = [
+                cell + " " * (max(ends) - next(sizes)) if match else cell
+                for cell, match in zip(cells, matches, strict=True)
+            ]
+        columns.append([title, *cells])
+    return [list(line) for line in zip(*columns, strict=True)], is_left
 
 
 def _safe_cell(cell: Cell) -> Cell:

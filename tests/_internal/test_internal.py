@@ -6,6 +6,7 @@ import io
 import math
 import os
 import random
+import re
 import threading
 from dataclasses import replace
 from functools import partial
@@ -31,6 +32,7 @@ from kgtrec._internal import threads as threads_module
 from kgtrec._internal.bootstrap import Resampling, ratio_intervals, resample_means
 from kgtrec._internal.csr import contains, finder, number_values, order_by
 from kgtrec._internal.files import arrow_file, atomic_write, write_array
+from kgtrec._internal.table import Table
 from kgtrec._internal.threads import share_rows
 from kgtrec.errors import FileError, UsageError
 
@@ -364,3 +366,27 @@ def test_an_interrupt_just_after_locking_stops_no_thread(monkeypatch) -> None:
     assert not interrupts
     assert not blocked
     assert not any(at_work)
+
+
+@given(
+    rows=st.lists(
+        st.tuples(
+            st.sampled_from(["-1.00", "0.5", "12", "3.25"]),
+            st.sampled_from([0.5, -12.25, 1000.125, math.nan]),
+            st.sampled_from(["< 0.001", "0.0123", "1,200", "12.5 %", "-3"]),
+        ),
+        min_size=1,
+        max_size=6,
+    )
+)
+def test_decimal_points_are_in_line(rows: list[tuple[str, float, str]]) -> None:
+    """One column at a time, after a column of names of one width."""
+    for column in range(3):
+        cells = [(row[column],) if column == 0 else ("r", row[column]) for row in rows]
+        heads = ["x"] if column == 0 else ["n", ("x", "x", 3)]
+        lines = str(Table.from_rows(heads, cells)).splitlines()[1:]
+        ends = {re.search(r"\d[\d,]*", line).end() for line in lines if "nan" not in line}
+        if column or any("." in cell for (cell,) in cells):
+            assert len(ends) <= 1
+        shown = [f"{row[1]:.3f}" if column == 1 else row[column] for row in rows]
+        assert [line.removeprefix("r").strip() for line in lines] == shown
