@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from kgtrec._internal.latex import latex_text
-from kgtrec._internal.text import shorten, visible
+from kgtrec._internal.text import shorten, shorten_names, visible
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -185,7 +185,8 @@ class Table:
     def to_text(self, width: int = WIDTH) -> str:
         """Return aligned columns; names lose their middle if the line would exceed `width`.
 
-        Decimal points of a column are below each other, also in columns of numbers that name rows.
+        Different names stay different: those that would be equal keep what differs. Decimal points
+        of a column are below each other, also in columns of numbers that name rows.
         """
         columns = [[*map(visible, self.titles)], *self.cell_texts()]
         lines, is_left = _align_decimals(columns, self.names)
@@ -196,11 +197,15 @@ class Table:
         # Cut the widest columns to one common width, so that all columns fit.
         while widest > NARROWEST and sum(min(size, widest) for size in name_widths) > available:
             widest -= 1
-        widths[: self.names] = [min(size, widest) for size in name_widths]
+        name_widths = [min(size, widest) for size in name_widths]
+        short = [
+            _shorten_column([line[i] for line in lines], size) for i, size in enumerate(name_widths)
+        ]
+        widths[: self.names] = name_widths
         gap = " " * GAP
         return "\n".join(
             gap.join(
-                shorten(cell, size).ljust(size) if is_left[i] else cell.rjust(size)
+                short[i][cell].ljust(size) if is_left[i] else cell.rjust(size)
                 for i, (cell, size) in enumerate(zip(line, widths, strict=True))
             ).rstrip()
             for line in lines
@@ -356,6 +361,20 @@ def _align_decimals(
             ]
         columns.append([title, *cells])
     return [list(line) for line in zip(*columns, strict=True)], is_left
+
+
+def _shorten_column(cells: Sequence[str], width: int) -> dict[str, str]:
+    """Return a text of at most `width` characters per cell; different cells stay different."""
+    by_cell = {cell: shorten(cell, width) for cell in cells}
+    if len({*by_cell.values()}) == len(by_cell):
+        return by_cell
+    alike: dict[str, list[str]] = {}
+    for cell, text in by_cell.items():
+        alike.setdefault(text, []).append(cell)
+    for group in alike.values():
+        if len(group) > 1:
+            by_cell |= dict(zip(group, shorten_names(group, width), strict=True))
+    return by_cell
 
 
 def _safe_cell(cell: Cell) -> Cell:

@@ -390,3 +390,18 @@ def test_decimal_points_are_in_line(rows: list[tuple[str, float, str]]) -> None:
             assert len(ends) <= 1
         shown = [f"{row[1]:.3f}" if column == 1 else row[column] for row in rows]
         assert [line.removeprefix("r").strip() for line in lines] == shown
+
+
+@given(
+    names=st.lists(
+        st.text("ab/", min_size=1, max_size=3).map(lambda part: f"results/{part}/ranks.parquet"),
+        min_size=2,
+        max_size=5,
+        unique=True,
+    )
+)
+def test_different_names_stay_different_in_narrow_tables(names: list[str]) -> None:
+    table = Table.from_rows("model,value=v:4", [(name, 0.5) for name in names])
+    lines = table.to_text(22).splitlines()[1:]
+    assert len(set(lines)) == len(names)
+    assert max(map(len, lines)) <= 22
