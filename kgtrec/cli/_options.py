@@ -310,9 +310,26 @@ _NEXT_MEASURE = re.compile(r",\s*(?=11pt_avg|[A-Za-z]{2}|[GPRgpr](?:[._@(,]|$))(
 """Comma before another measure; in ``P.5,10`` and ``rbp.p=0.5,p=0.8`` parameters follow it."""
 
 
-def split_measures(typed: Iterable[str]) -> tuple[str, ...]:
+class MeasureNames(tuple[str, ...]):
+    """Names of measures, and the texts that the user typed, which may be lists of names."""
+
+    typed: tuple[str, ...] = ()
+
+
+def split_measures(typed: Iterable[str]) -> MeasureNames:
     """Split lists of measures: ``mrr,P.5,10`` are mrr and ``P.5,10``."""
-    return tuple(name for text in typed for name in _NEXT_MEASURE.split(text))
+    texts = tuple(typed)
+    names = MeasureNames(name for text in texts for name in _NEXT_MEASURE.split(text))
+    names.typed = texts
+    return names
+
+
+def choose_columns(names: Sequence[str], is_column: Callable[[str], object]) -> Sequence[str]:
+    """Return the columns of a table that -m names; a typed text that is a column is not split."""
+    if not isinstance(names, MeasureNames):
+        return names
+    texts = names.typed
+    return [n for text in texts for n in ([text] if is_column(text) else split_measures([text]))]
 
 
 def parse_cutoffs(text: str) -> tuple[int, ...]:

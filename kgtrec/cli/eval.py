@@ -191,7 +191,8 @@ beyond_trec_eval = shared.all_of(
         ("expected", "min", "max"),
         "Mean, smallest or largest value over all "
         "orders of tied documents, for map, map_cut, recip_rank, recip_rank_cut, "
-        "success, P, recall, relative_P, relative_map, map_hits, F1, Rprec, ndcg, ndcg_cut, dcg.",
+        "success, P, recall, relative_P, relative_map, map_hits, F1, Rprec, Rprec_mult, ndcg, "
+        "ndcg_cut, dcg, bpref, infAP, judged, unj, and measures of sets.",
     ),
     shared.option(
         "--n-entities entities",

@@ -50,12 +50,14 @@ def sides_present(ranks: Ranks) -> tuple[str, ...]:
 
 
 def require_side(request: object, side: str, present: tuple[str, ...]) -> str:
-    """Return the side by its name in the ranks: "all" instead of "both" without a graph.
+    """Return the side by its name in the ranks: "both" of a graph is "all" of other questions.
 
     UsageError if the request is about a side that the ranks do not hold.
     """
     if side == "both" and present == ("all",):
         return "all"
+    if side == "all" and "both" in present:
+        return "both"
     if side not in present:
         meant = ""
         if side == "relation":  # it is also the name of an averaging

@@ -102,6 +102,11 @@ def split_key(key: str) -> KeyParts | str:
     Side, rank type and averaging may be left out: both sides, realistic, micro (macro for
     trec_eval's measures, which have no other average). ``side.rank_type.metric`` is PyKEEN's form.
     """
+    if re.search(r"\([^()]*\b(rel|judged_only)\s*=", key):
+        return (
+            "ranks have the same level for all measures; for rel= or judged_only=, evaluate a run: "
+            "`kgtrec eval QRELS RUN -m 'P(rel=2)@5'`"
+        )
     match = re.fullmatch(r"([^()]*)(?:\(([^()]*)\))?", key.strip())
     if match is None:
         return f"unbalanced parentheses; write {FORM}"

@@ -32,7 +32,7 @@ from kgtrec.results import tables
 from kgtrec.results.comparability import check_questions
 from kgtrec.results.report import chance_warnings, summary, warning_lines, warnings_of
 from kgtrec.trec.measures.agreement import COMPARED, compare_with_ranks, trec_values
-from kgtrec.trec.measures.values import MeasuresOfRanks
+from kgtrec.trec.measures.values import MeasuresOfRanks, refuse_without_judged
 
 if TYPE_CHECKING:
     import pandas
@@ -104,6 +104,8 @@ class Result(Mapping[str, Value]):
             )
         self.measures = None if measures is None else use_side_of_ranks(parse_all(measures), ranks)
         compared = [measure.metric for measure in self.measures or () if measure.is_trec]
+        for name in compared:
+            refuse_without_judged(name)
         self._ranks = ranks
         values, known = dict(trec_values or {}), agreement or {}
         self._trec = _TrecValues(ranks, run, questions, values, known, compared if check else None)
@@ -456,6 +458,7 @@ class _TrecValues:
 
     def _compute(self, name: str) -> Mapping[str, Float64]:
         """Compute a measure from the run, or natively from the ranks without a run or a graph."""
+        refuse_without_judged(name)
         reason, run, questions = "the result has ranks but no run", self.run, self.questions
         if run is not None and questions is not None and self.ranks.of_graph:
             try:
@@ -569,6 +572,8 @@ def evaluate_silently(
     if questions is None:
         raise UsageError("questions of the scores are missing; pass graph.questions()")
     settings = Settings.from_options("evaluate", EvaluateOptions, options, run_depth=20)
+    for measure in parsed or ():
+        refuse_without_judged(measure.metric)
     depths = map(_depth, [*COMPARED, *(m.metric for m in parsed or () if m.is_trec)])
     settings = replace(settings, run_depth=max(settings.run_depth, *depths))
     if isinstance(questions, Mapping):

@@ -17,7 +17,7 @@ from slow import slow_after
 from transcripts import run_command
 
 from kgtrec._internal.text import LONGEST_MESSAGE, visible
-from kgtrec.cli._options import split_measures
+from kgtrec.cli._options import choose_columns, split_measures
 from kgtrec.trec.measures.rows import NICKNAMES, TABLE
 
 
@@ -223,4 +223,6 @@ def test_commas_of_parameters_stay_in_measures() -> None:
     random.Random(0).shuffle(names)
     assert split_measures([",".join(names)]) == tuple(names)
     assert split_measures([", ".join(names[::2]), *names[1::2]]) == tuple(names[::2] + names[1::2])
+    typed = split_measures(["mrr, all,map", "mr,hits@1"])  # one is a column of a table
+    assert choose_columns(typed, {"mrr, all,map"}.__contains__) == ["mrr, all,map", "mr", "hits@1"]
     assert split_measures(["P.5,x"]) == ("P.5,x",)  # a wrong parameter, for its message

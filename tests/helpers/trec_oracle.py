@@ -337,13 +337,14 @@ def over_orders(
     most: int | None,
     judged_only: bool,
     cuts: Sequence[int],
+    typed: Sequence[str] = (),
 ) -> dict[str, dict[str, float]]:
     """Expectation, least and greatest value of every measure, after -M and then -J."""
     counts = Counter(orders(documents))
     rows = []
     for order in counts:
         shown = [r for r in order[:most] if not judged_only or (r is not None and r >= 0)]
-        rows.append(measures(shown, judged, level, cuts=cuts, typed=()))
+        rows.append(measures(shown, judged, level, cuts=cuts, typed=typed))
     weights = [*counts.values()]
     return {
         name: {

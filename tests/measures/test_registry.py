@@ -203,7 +203,9 @@ def test_a_key_is_what_other_calls_accept() -> None:
 def test_every_key_has_a_value_as_trec_evaluate_gives_it() -> None:
     questions, scores = ranking_case(5)
     names = [
-        name + {"rank": "_3", "point": "_0.40"}.get(TABLE[name].kind, "") for name in TREC_KEYS
+        name + {"rank": "_3", "point": "_0.40"}.get(TABLE[name].kind, "")
+        for name in TREC_KEYS
+        if name not in ("bpref", "gm_bpref", "infAP")  # ranks have no other judged documents
     ]
     keys = [f"both.macro.{name}" for name in names]
     result = kgtrec.evaluate(scores, questions, measures=keys, run_depth=30)

@@ -67,7 +67,7 @@ def test_measure(recipe: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Non
     qrels, run = {"q": {"a": 1, "b": 1}}, {"q": {"a": 3.0, "x": 2.0, "b": 1.0}}
     values = trec.evaluate(qrels, run, ["double_hits_2"])
     assert values == {"q": {"double_hits_2": 2.0}}
-    assert trec.evaluate(qrels, run, ["DoubleHits"]) == {"q": {"double_hits_3": 4.0}}
+    assert trec.evaluate(qrels, run, ["DoubleHits"]) == {"q": {"DoubleHits": 4.0}}
 
 
 @pytest.mark.parametrize("recipe", ["graph"], indirect=True)

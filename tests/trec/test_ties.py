@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 from collections.abc import Sequence
 
@@ -27,12 +28,20 @@ from kgtrec.trec.measures.values import values
 
 CUTS = (1, 2, 3, 5, 8)
 
-WITH_CUTS = ("recip_rank_cut", "success", "P", "recall", "relative_P", "map_cut", "ndcg_cut")
-WITH_CUTS += ("relative_map", "map_hits", "F1")
+WITH_CUTS = (
+    *("recip_rank_cut", "success", "P", "recall", "relative_P", "map_cut", "ndcg_cut"),
+    *("judged", "unj", "relative_map", "map_hits", "F1"),
+)
 
-PLAIN = ("recip_rank", "map", "Rprec", "ndcg", "dcg")
+PLAIN = ("recip_rank", "map", "Rprec", "ndcg", "dcg", "bpref", "infAP", "Rprec_mult.0.6,1.4")
 
-COLUMNS = resolve([*PLAIN, *(f"{family}.{','.join(map(str, CUTS))}" for family in WITH_CUTS)])
+SETS = ("set_P", "set_relative_P", "set_recall", "set_map", "set_F.0.5", "utility_2,-3,1,0.5")
+
+TYPED = ("set_F_0.5", "utility_2,-3,1,0.5")
+
+COLUMNS = resolve(
+    [*PLAIN, *SETS, *(f"{family}.{','.join(map(str, CUTS))}" for family in WITH_CUTS)]
+)
 
 Document = tuple[float, int | None]
 
@@ -88,7 +97,10 @@ def test_every_order(queries, level, most, judged_only, part) -> None:
         patch.setattr("kgtrec.trec.measures.ties._PART_DOCUMENTS", part)
         values_of = {ties: values_over_ties(lists, COLUMNS, options, ties=ties) for ties in TIES}
         effects = {c.name: tie_effect(lists, [c], options).queries for c in COLUMNS}
-    slow = [over_orders(one[0], judged_of(one), level, most, judged_only, CUTS) for one in queries]
+    slow = [
+        over_orders(one[0], judged_of(one), level, most, judged_only, CUTS, TYPED)
+        for one in queries
+    ]
     for column in COLUMNS:
         for i, rows in enumerate(slow):
             for ties in TIES:
@@ -101,9 +113,7 @@ def test_every_order(queries, level, most, judged_only, part) -> None:
         # A tie with two opposite effects is counted: AP can stay the same.
         assert counted >= changing, column.name
         if level and not (most and judged_only):
-            exact = column.measure not in (
-                *("ndcg_cut", "map_cut", "relative_P", "recall", "Rprec", "relative_map", "F1"),
-            )
+            exact = column.measure in ("recip_rank", "recip_rank_cut", "success", "P", "dcg")
             assert not exact or counted == changing, column.name
 
 
@@ -146,6 +156,78 @@ def test_a_group_that_both_m_and_j_cut_is_a_hypergeometric_draw() -> None:
     assert row["recall_3"][0] == pytest.approx(25 / 40, rel=1e-13)
     none = 15 * 14 * 13 / (40 * 39 * 38)
     assert row["success_1"][0] == pytest.approx(1 - none, rel=1e-13)
+
+
+@pytest.mark.parametrize("judged_only", [False, True])
+@pytest.mark.parametrize("most", [None, 3, 4, 5])
+def test_values_of_all_orders_of_six_documents(most: int | None, judged_only: bool) -> None:
+    """Kinds of documents at random: relevant, judged, pooled and unjudged ones tie."""
+    rng = np.random.default_rng([most or 0, judged_only])
+    columns = resolve([*PLAIN[5:], *SETS, "judged.1,3,8", "unj.1,3,8"])
+    options = EvalOptions(most=most, judged_only=judged_only)
+    for trial in range(25):
+        kinds = rng.choice([1, 1, 0, 0, -1, -2], 6).tolist()  # -2: no judgement
+        shown = [None if kind == -2 else kind for kind in kinds]
+        scores = sorted(rng.choice([3.0, 2.0, 2.0, 2.0, 1.0], 6).tolist(), reverse=True)
+        judged = [r for r in shown if r is not None] + [1, 0, 0]
+        orders = [[shown[i] for i in order] for order in all_orders(scores)]
+        rows = values(lists_of([(order, judged) for order in orders]), columns, options)
+        lists = tied_lists(
+            [(list(zip(scores, shown, strict=True)), [1, 0, 0])], most if trial % 2 else None
+        )
+        for ties, pick in (("expected", np.mean), ("min", np.min), ("max", np.max)):
+            due = {name: pytest.approx(pick(row), abs=1e-12) for name, row in rows.items()}
+            fast = values_over_ties(lists, columns, options, ties=ties)
+            assert {name: row[0] for name, row in fast.items()} == due, (ties, kinds, scores)
+
+
+def test_infap_of_a_large_tie_by_all_numbers_of_documents_above() -> None:
+    """One document at every place, with every number of documents of each kind before it."""
+    above, tied = [2, None, 0, -1], [1] * 9 + [0] * 11 + [-1] * 8 + [None] * 14
+    n, hits, worse, pooled = len(tied), 9, 11, 8
+    total = 0.0
+    for i in range(n):
+        ways = 0.0
+        for h, w, p in itertools.product(range(hits), range(worse + 1), range(pooled + 1)):
+            u = i - h - w - p
+            if not 0 <= u <= 14:
+                continue
+            combinations = zip((8, worse, pooled, 14), (h, w, p, u), strict=True)
+            share = math.prod(math.comb(whole, part) for whole, part in combinations)
+            estimate = (h + 1 + 1e-5) / (h + 1 + w + 1 + 2e-5)
+            value = 1 + (h + 1 + w + 1 + p + 1) * estimate
+            ways += share / math.comb(n - 1, i) * value / (len(above) + i + 1)
+        total += hits / n * ways
+    documents: list[Document] = [(float(9 - i), r) for i, r in enumerate(above)]
+    lists = tied_lists([(documents + [(1.0, r) for r in tied], [])])
+    (row,) = values_over_ties(lists, resolve(["infAP"]), ties="expected").values()
+    assert row[0] == pytest.approx((1 + total) / 10, rel=1e-12)
+
+
+def test_bpref_of_a_large_tie_of_which_a_part_is_kept() -> None:
+    """5 of 60 tied documents are relevant and 12 judged otherwise; 33 are kept."""
+    tied: list[Document] = [(1.0, r) for r in [1] * 5 + [0] * 12 + [None] * 43]
+    lists = tied_lists([([(2.0, 0), *tied], [0])])
+    options = EvalOptions(most=34)
+    row = values_over_ties(lists, resolve(["bpref"]), options, ties="expected")["bpref"]
+    due = 0.0
+    for place in range(33):  # of a relevant document; w of the 12 before it
+        for w in range(min(12, place) + 1):
+            chance = math.comb(12, w) * math.comb(47, place - w) / math.comb(59, place)
+            due += chance / 60 * (1 - min(1 + w, 5) / min(14, 5))
+    assert row[0] == pytest.approx(due, rel=1e-12)
+    whole = values_over_ties(lists, resolve(["bpref"]), ties="expected")["bpref"][0]
+    assert whole == pytest.approx(sum(1 - min(1 + j, 5) / 5 for j in range(13)) / 13, rel=1e-14)
+
+
+def test_pooled_documents_may_raise_infap() -> None:
+    """Ten documents of no pool, then a tie: the pooled document is best before the relevant one."""
+    documents: list[Document] = [(9.0, 1), *((8.0 - i, None) for i in range(10))]
+    lists = tied_lists([([*documents, (-9.0, 1), (-9.0, -1)], [])])
+    ends = [values_over_ties(lists, resolve(["infAP"]), ties=t)["infAP"][0] for t in ("min", "max")]
+    first, second = ((1 + (1 + p) * (1 + 1e-5) / (1 + 2e-5)) / (12 + p) for p in (0, 1))
+    assert second > first
+    assert ends == pytest.approx([(1 + first) / 2, (1 + second) / 2], rel=1e-14)
 
 
 # -- Do ties matter? What is said is held against every order of the tied documents --------------

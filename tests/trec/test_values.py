@@ -259,7 +259,8 @@ RUN = {"q": {"a": 2.0, "b": 2.0, "x": 1.0, "c": 0.5}}
 def test_a_row_that_is_added_is_known_everywhere(tmp_path, monkeypatch) -> None:
     monkeypatch.setitem(TABLE, "double_hits", ROW)
     for name in ("double_hits_1", "double_hits.1", "DH@1", "dh@1"):
-        assert trec.evaluate(QRELS, RUN, [name]) == {"q": {"double_hits_1": 0.0}}  # b before a
+        key = name if "@" in name else "double_hits_1"
+        assert trec.evaluate(QRELS, RUN, [name]) == {"q": {key: 0.0}}  # b before a
         assert Measure.parse(f"both.macro.{name}").metric == "double_hits_1"
         assert describe(name)["help"] == ROW.text
     (column,) = resolve(["DoubleHits"])

@@ -383,7 +383,8 @@ def _sensitivity_of_table(
         (options["names"], labels.NAMED_BY_TABLE),
     )
     table = read_value_table(files[0])
-    result = sensitivity_of_table(table, keys or labels.usual_columns([table], micro=False))
+    columns = shared.choose_columns(keys, table.column)
+    result = sensitivity_of_table(table, columns or labels.usual_columns([table], micro=False))
     return result, f"up to {result.tau.shape[2]} parts of each size"
 
 

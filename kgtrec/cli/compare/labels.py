@@ -456,6 +456,7 @@ def _compare_tables(
     _check_parts(options)
     names = name_label_sets(path, *against)
     tables = [of_parts.read_value_table(each) for each in (path, *against)]
+    keys = shared.choose_columns(keys, lambda name: any(each.column(name) for each in tables))
     keys = keys or usual_columns(tables, micro=ratios is not None)
     if ratios is not None:
         counts = read_relation_counts(ratios)

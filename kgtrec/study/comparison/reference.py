@@ -356,7 +356,7 @@ def _evaluate_run(
 
     usual = evaluate(keys)
     (first,) = evaluate(["recip_rank"])
-    tied = [column.name for column in resolve(keys) if has_tie_form(column, EvalOptions())]
+    tied = [column.key for column in resolve(keys) if has_tie_form(column, EvalOptions())]
     orders = [usual]
     for end in ("max", "min"):
         ends = {each.name: each for each in evaluate(tied, end)} if tied else {}

@@ -47,7 +47,7 @@ from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.comparability import comparable
 from kgtrec.trec.measures.names import Column, resolve
 from kgtrec.trec.measures.trec_measure import EvalOptions
-from kgtrec.trec.measures.values import native_values
+from kgtrec.trec.measures.values import native_values, refuse_without_judged
 
 if TYPE_CHECKING:
     from kgtrec.trec.eval.score import Scored
@@ -338,6 +338,7 @@ def _items(ranks: Ranks, measure: Measure) -> tuple[Float64, Int64, str, Float64
     ranks = ranks.subset(np.isin(ranks.side, SIDES[measure.side]))
     if measure.averaging == "macro":
         if measure.is_trec:
+            refuse_without_judged(measure.metric)
             values = native_values(ranks, [measure.metric])[measure.metric]
         else:
             values = measure.per_item(question_ties(ranks, *question_rows(ranks)))
@@ -363,6 +364,7 @@ def _in_groups(ranks: Ranks, measure: Measure) -> tuple[Float64, Int64, str, Flo
     pairs = np.stack([term.codes[rows], ranks.question[rows]])
     distinct, owner = np.unique(pairs, axis=1, return_inverse=True)
     if measure.is_trec:
+        refuse_without_judged(measure.metric)
         numbers = np.unique(ranks.question)
         by_question = native_values(ranks, [measure.metric])[measure.metric]
         values = by_question[np.searchsorted(numbers, distinct[1])]
@@ -451,8 +453,8 @@ def samples_of_runs(
     def sample(column: Any, values: list[Float64], transform: OfMean = same) -> Samples:
         better = column.row.higher_is_better is not False
         return Samples(
-            column.name,
-            column.name,
+            column.key,
+            column.key,
             tuple(runs),
             np.column_stack(values),
             np.arange(len(values[0])),
@@ -473,9 +475,7 @@ def samples_of_runs(
     ]
     samples += [sample(column, _of_answers(column, scored)) for column in request.micro]
     by_name = {of_measure.name: of_measure for of_measure in samples}
-    names = (measures,) if isinstance(measures, str) else measures
-    asked = [column.name for name in names for column in resolve([name], of_answers=True)]
-    return [by_name[name] for name in dict.fromkeys(asked)]
+    return [by_name[column.key] for column in request.asked]
 
 
 def check_columns(columns: Iterable[Any], micro: Iterable[Any]) -> None:

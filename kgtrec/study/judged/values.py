@@ -70,7 +70,7 @@ class SystemMeasures:
     @property
     def names(self) -> list[tuple[str, str]]:
         """Measure and system of each column."""
-        return [(column.name, lists.name) for column in self.columns for lists in self.systems]
+        return [(column.key, lists.name) for column in self.columns for lists in self.systems]
 
     @cached_property
     def above(self) -> Int64:

@@ -19,10 +19,9 @@ from kgtrec.measures import Measure
 from kgtrec.measures.averaging import Cells, Weighing
 from kgtrec.measures.metric import GroupMoments
 from kgtrec.measures.ties import Ties
-from kgtrec.trec.measures.formulas import core_columns, core_values, in_core
+from kgtrec.trec.measures.formulas import core_columns, core_values, has_core_ties
 from kgtrec.trec.measures.names import Column
 from kgtrec.trec.measures.relevant import UNJUDGED, View, lists_of_judged
-from kgtrec.trec.measures.ties import has_tie_form
 from kgtrec.trec.measures.trec_measure import EvalOptions
 
 DEFAULTS = (
@@ -108,7 +107,7 @@ def _problem_of(measure: Measure) -> str:
             return f"pairs have the rank types {', '.join(RANK_TYPES)}"
         return "" if measure.averaging == "micro" else "ranks of pairs have micro averages only"
     column = measure.column
-    if not in_core(column) or not has_tie_form(column, EvalOptions()):
+    if not has_core_ties(column):
         return "it has no expectation under ties; use map, ndcg_cut_100, P_100, recall_100"
     return ""
 

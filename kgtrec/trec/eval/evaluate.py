@@ -12,7 +12,7 @@ import numpy as np
 from kgtrec._internal.argument_names import argument
 from kgtrec.errors import TieWarning, UsageError, choose
 from kgtrec.trec.eval import score as scoring
-from kgtrec.trec.eval.measure_rows import MeasureRow, Rows, TieValues, format_values
+from kgtrec.trec.eval.measure_rows import MeasureRow, Rows, TieValues, by_key, format_values
 from kgtrec.trec.eval.paths import AnyRuns, Evaluation, NativeRuns, ScoreRows, select_value_columns
 from kgtrec.trec.eval.request import Request, read_once
 from kgtrec.trec.files.columns import QrelsColumns, name_bytes
@@ -174,8 +174,9 @@ class Evaluator:
         Returns
         -------
         dict of str to dict of str to float
-            Query, in byte order, then measure by trec_eval's name, in its order, to the value; a
-            str for relstring. ``row["AP@20"]`` finds map_cut_20. With `summary`, one such row,
+            Query, in byte order, then measure as asked, in the order asked, to the value; a str
+            for relstring. ``P.5,10`` has the names P_5 and P_10, as in trec_eval; every spelling
+            finds the value: ``row["map_cut_20"]`` of AP@20. With `summary`, one such row,
             where num_* are int and runid is a str. As a frame: queries, or ``all``, are the index,
             measures the columns. Queries that only the run or only the qrels have are left out; see
             `complete`.
@@ -261,7 +262,7 @@ class Evaluator:
             raise UsageError(
                 "evaluate_ties does not accept kg_ measures or complete; leave them out"
             )
-        if self._native is not None and isinstance(run, Mapping):
+        if self._native is not None and self._native.has_ties and isinstance(run, Mapping):
             values, remarks = self._native.evaluate_ties(run)
         else:
             values, remarks = self._runs.evaluate_ties(run)
@@ -416,13 +417,14 @@ def summarise(values: Mapping[str, Mapping[str, Any]], measures: Iterable[object
     UsageError
         Measures that are unknown, or that the rows do not have.
     """
-    columns = resolve(_names(measures), qrels_format=None)
+    columns = resolve(_names(measures), qrels_format=None, as_asked=True)
     columns = [c for c in columns if not c.is_query_only and c.measure != "runid"]
-    lacking = [c.name for c in columns if any(c.name not in row for row in values.values())]
+    rows = [row if isinstance(row, MeasureRow) else MeasureRow(row) for row in values.values()]
+    lacking = [c.key for c in columns if any(c.name not in row for row in rows)]
     if lacking:
         raise UsageError(f"the rows have no {', '.join(lacking)}; pass it to `evaluate`, too")
-    by_column = {c.name: np.array([row[c.name] for row in values.values()]) for c in columns}
-    return MeasureRow(summary_of(by_column, columns))
+    by_column = {c.name: np.array([row[c.name] for row in rows]) for c in columns}
+    return MeasureRow(by_key(summary_of(by_column, columns), columns))
 
 
 def _names(measures: Iterable[Any]) -> list[str]:

@@ -26,7 +26,7 @@ from kgtrec.trec.files.parse import name_buffers
 from kgtrec.trec.files.text import decode_name
 from kgtrec.trec.measures.names import Column
 from kgtrec.trec.measures.relevant import Lists, View, narrow_lists, parts
-from kgtrec.trec.measures.ties import tie_groups
+from kgtrec.trec.measures.tie_groups import tie_groups
 from kgtrec.trec.measures.trec_measure import EvalOptions, is_whole
 
 if TYPE_CHECKING:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,20 @@ from kgtrec.trec.measures.values import summary as summary_of
 if TYPE_CHECKING:
     import pandas
 
+_T = TypeVar("_T")
+
+
+def _table_name(name: str) -> str | None:
+    """Return the name in the table of one measure; None for unknown names and several measures."""
+    try:
+        (column,) = resolve([name], qrels_format=None)
+    except ValueError:
+        return None
+    return column.name
+
 
 class MeasureRow(dict[str, Any]):
-    """Values by trec_eval's name of the measure; looked up by its other spellings too.
+    """Values by the measure's name as it was asked; looked up by its other spellings too.
 
     ``row["AP@20"]``, ``row["map_cut.20"]`` and ``row["map_cut_20"]`` are the same value; ``in`` and
     ``get`` know these spellings as well.
@@ -26,13 +37,15 @@ class MeasureRow(dict[str, Any]):
     __slots__ = ()
 
     def __missing__(self, name: object) -> Any:
-        try:
-            (column,) = resolve([str(name)], qrels_format=None)
-        except ValueError:  # unknown, or several measures
-            raise KeyError(name) from None
-        if not dict.__contains__(self, column.name):
-            raise KeyError(name)
-        return dict.__getitem__(self, column.name)
+        text = str(name)
+        if text in self.keys():
+            return dict.__getitem__(self, text)
+        table_name = _table_name(text)
+        if table_name is not None:
+            for key in self.keys():
+                if key == table_name or _table_name(key) == table_name:
+                    return dict.__getitem__(self, key)
+        raise KeyError(name)
 
     def get(self, name: object, default: Any = None) -> Any:
         """Return the value of a measure in any of its spellings, or `default`."""
@@ -82,7 +95,7 @@ class NativeValues(NamedTuple):
     """Values from the native core, measure by measure.
 
     - columns: The measures that the core computes.
-    - names: Their names.
+    - names: Their keys.
     - cells: float64 (n_columns, n_queries) as bytes.
     - has_runid: Whether the summary has a runid: that of runs in memory is empty.
     """
@@ -99,7 +112,7 @@ class NativeValues(NamedTuple):
 
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Values by name of the measure; float64 (n_queries,)."""
+        """Values by key of the measure; float64 (n_queries,)."""
         columns = np.frombuffer(self.cells).reshape(len(self.names), len(self.queries))
         return dict(zip(self.names, columns.copy(), strict=True))
 
@@ -107,7 +120,15 @@ class NativeValues(NamedTuple):
     def summary(self) -> dict[str, Any]:
         """Values over all queries."""
         runid = {"runid": ""} if self.has_runid else {}
-        return runid | summary_of(self.arrays, self.columns)
+        by_name = dict(zip((c.name for c in self.columns), self.arrays.values(), strict=True))
+        return runid | by_key(summary_of(by_name, self.columns), self.columns)
+
+
+def by_key(values: Mapping[str, _T], columns: Iterable[Column]) -> dict[str, _T]:
+    """Name values by the keys of their columns, in this order; others, by their names, follow."""
+    keyed = {c.key: values[c.name] for c in columns if c.name in values}
+    names = {column.name for column in columns}
+    return keyed | {name: value for name, value in values.items() if name not in names}
 
 
 def rows_of(queries: Sequence[str], values: Mapping[str, NDArray[Any]]) -> Rows:

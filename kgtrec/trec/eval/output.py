@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kgtrec.trec.measures.names import in_table_order
+
 if TYPE_CHECKING:  # trec_eval's lines need no tables
     from kgtrec._internal.table import Cell, Table
     from kgtrec.trec.eval.request import Request
@@ -37,12 +39,18 @@ def trec_text(runs: Sequence[Scored], request: Request) -> bytes:
         if len(runs) > 1:  # three columns, for programs that split columns
             text += f"{RUN_FILE:<22s}\t{_ALL}\t{run.file}\n"
         if request.per_query:
-            columns = request.of_a_query
+            columns = _in_printed_order(request.of_a_query)
             values = [run.values[column.name].tolist() for column in columns]
             text += _fill_template(run.queries, columns, values, run.is_zscored)
         if request.summary:
-            text += "".join(_summary_lines(run, column) for column in request.of_all)
+            columns = _in_printed_order(request.of_all)
+            text += "".join(_summary_lines(run, column) for column in columns)
     return text.encode("utf-8", "surrogateescape")
+
+
+def _in_printed_order(columns: Sequence[Column]) -> Sequence[Column]:
+    """Return columns in trec_eval's order if all are spelt as there, else as they are."""
+    return columns if any(column.asked for column in columns) else in_table_order(columns)
 
 
 def _summary_lines(scored: Scored, column: Column) -> str:
@@ -82,7 +90,7 @@ def _form(column: Column, is_zscored: bool) -> str:
 
 def _name(column: Column, is_zscored: bool) -> str:
     """Return the padded name of a measure; z-scores begin with Z."""
-    return f"Z{column.name:<22s}" if is_zscored and not column.is_text else f"{column.name:<22s}"
+    return f"Z{column.key:<22s}" if is_zscored and not column.is_text else f"{column.key:<22s}"
 
 
 def _as_c_prints(value: float) -> str:

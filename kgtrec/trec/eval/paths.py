@@ -16,12 +16,19 @@ from kgtrec import _core
 from kgtrec.errors import InputError, UsageError
 from kgtrec.trec.eval import score as scoring
 from kgtrec.trec.eval.answer_notes import remarks_on_answers
-from kgtrec.trec.eval.measure_rows import ArrayValues, MeasureRow, NativeValues, TieValues, rows_of
+from kgtrec.trec.eval.measure_rows import (
+    ArrayValues,
+    MeasureRow,
+    NativeValues,
+    TieValues,
+    by_key,
+    rows_of,
+)
 from kgtrec.trec.eval.remarks import foreign_documents, remarks_of
 from kgtrec.trec.eval.request import Request
 from kgtrec.trec.files.columns import name_bytes, native_documents, pack_run, queries_of
 from kgtrec.trec.files.text import decode_name
-from kgtrec.trec.measures.formulas import core_columns, in_core
+from kgtrec.trec.measures.formulas import core_columns, has_core_ties, in_core
 from kgtrec.trec.measures.judge import JudgedQueries, NumberedDocuments, matrix_of, read_lists
 from kgtrec.trec.measures.names import Column
 from kgtrec.trec.measures.relevant import NO_EFFECT, UNJUDGED, QueryMatch, Signs, TieEffect
@@ -69,7 +76,9 @@ class AnyRuns:
         plain = values_of(lists, columns, options)
         forms = [values_over_ties(lists, columns, options, ties=kind) for kind in TIES]
         changed = [differ(forms[1][name], forms[2][name]) for name in plain]
-        first, mean, least, most = (rows_of(lists.queries, row) for row in (plain, *forms))
+        first, mean, least, most = (
+            rows_of(lists.queries, by_key(row, columns)) for row in (plain, *forms)
+        )
         tied = int(np.any(changed, axis=0).sum())
         return TieValues(first, mean, least, most, tied), _remarks(
             judged, lists.match, self._request
@@ -81,7 +90,7 @@ class _NativeMeasures:
 
     def __init__(self, request: Request) -> None:
         self._columns = select_value_columns(request)
-        self._names = [column.name for column in self._columns]
+        self._names = [column.key for column in self._columns]
         self._has_runid = len(self._columns) < len(request.columns)
         self.native = core_columns(self._columns, request.options.compat)
 
@@ -108,13 +117,21 @@ class NativeRuns:
             return False
         return all(map(in_core, select_value_columns(request)))
 
+    @property
+    def has_ties(self) -> bool:
+        """Whether `evaluate_ties` knows all measures."""
+        return all(map(has_core_ties, select_value_columns(self._request)))
+
     def evaluate(self, run: Mapping[Any, Any], ties: bool) -> Evaluation:
         """Evaluate a run; with `ties`, also find their effect."""
         values, tied, remarks = self._compute(run, int(ties))
         return Evaluation(values, _tie_effect(tied, values.names), remarks)
 
     def evaluate_ties(self, run: Mapping[Any, Any]) -> tuple[TieValues, Sequence[Warning]]:
-        """Evaluate a run over all orders of ties; also returns warnings about it."""
+        """Evaluate a run over all orders of ties; also returns warnings about it.
+
+        The core computes only the measures of `has_core_ties`; see `AnyRuns` for others.
+        """
         values, (differs, _, kinds), remarks = self._compute(run, 2)
         first, of_run = values.rows(), (MeasureRow, values.queries, values.names)
         mean, least, most = (_core.measure_rows(*of_run, kind, first, differs) for kind in kinds)
@@ -249,7 +266,10 @@ def select_value_columns(request: Request) -> list[Column]:
 
 def make_evaluation(scored: scoring.Scored, request: Request) -> Evaluation:
     """Return a scored run as an evaluation."""
-    values = ArrayValues(scored.queries, scored.values, scored.summary)
+    columns = [*request.of_a_query, *request.of_all]
+    values = ArrayValues(
+        scored.queries, by_key(scored.values, columns), by_key(scored.summary, columns)
+    )
     return Evaluation(values, scored.tied, scored.remarks, [*remarks_on_answers(scored, request)])
 
 

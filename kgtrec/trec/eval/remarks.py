@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -45,9 +46,16 @@ def remarks_of(
         remarks += _missing_queries(judged, match, options, command_line)
     if match.signs is not None:
         remarks += _signs(match.signs, n_shared)
-    has_relevant = judged.least_best >= max(options.level, 1)  # every query of the qrels
+    own_levels = [column.level for column in columns if column.level is not None]
+    least = max(options.level, 1, *own_levels)
+    has_relevant = judged.least_best >= least  # every query of the qrels
     if not is_grouped and not (has_relevant and not options.judged_only):
-        remarks += _judgements(judged, match, columns, options)
+        usual = [column for column in columns if column.level is None]
+        remarks += _judgements(judged, match, usual, options)
+        for level in dict.fromkeys(own_levels):
+            at_level = [column for column in columns if column.level == level]
+            own = replace(options, level=level, judged_only=False)
+            remarks += _judgements(judged, match, at_level, own)
     return remarks
 
 
@@ -173,21 +181,20 @@ def _barren(
 ) -> str:
     """Describe queries without a relevant document, and the measures that are 0 for them."""
     n, first = len(barren), _plain(judged.texts[int(barren[0])])
+    level = columns[0].level
+    kind = "no relevant document" if level is None else f"no document of relevance {level} or more"
     if n == 1:
-        subject = f"1 of {n_counted:,} queries has no relevant document ({first}); its"
+        subject = f"1 of {n_counted:,} queries has {kind} ({first}); its"
     else:
-        subject = (
-            f"{n:,} of {n_counted:,} queries have no relevant document (the first is {first}); "
-            "their"
-        )
+        subject = f"{n:,} of {n_counted:,} queries have {kind} (the first is {first}); their"
     # Values of others, and gains, which ignore the level, may differ from 0.
     ever_zero = [c for c in zero if not (c.row.graded and options.level > 1)] or list(zero)
     others = [c for c in columns if not c.is_count and not c.is_text and c not in ever_zero]
-    if not others:
+    if not others and level is None:
         return f"{subject} value{'s are' if n > 1 else ' is'} 0 whatever the run does"
     more = f" and {len(ever_zero) - 1:,} more measures" if len(ever_zero) > 1 else ""
     verb = "are" if n > 1 or more else "is"
-    return f"{subject} {ever_zero[0].name}{more} {verb} 0 whatever the run does"
+    return f"{subject} {ever_zero[0].key}{more} {verb} 0 whatever the run does"
 
 
 def _negative(judged: JudgedQueries, numbers: Int64) -> Iterable[KgtrecWarning]:

@@ -80,7 +80,7 @@ class Request:
 
     @cached_property
     def _all(self) -> list[Column]:
-        """All measures, in trec_eval's order; UsageError for unknown names."""
+        """All measures, as asked; UsageError for unknown names."""
         if self.qrels_format not in FORMATS:
             raise UnknownFormat(
                 f"{argument('qrels_format', self.qrels_format)} is unknown; "
@@ -92,12 +92,18 @@ class Request:
             compat=self.options.compat,
             qrels_format=self.qrels_format,
             of_answers=True,
+            as_asked=True,
         )
         if self.ties is None or self.measures is not None:
             return columns
         from kgtrec.trec.measures.ties import has_tie_form
 
         return [column for column in columns if has_tie_form(column, self.options)]
+
+    @property
+    def asked(self) -> list[Column]:
+        """All measures, in the order asked."""
+        return self._all
 
     @cached_property
     def columns(self) -> list[Column]:

@@ -42,6 +42,8 @@ _BPREF = frozenset({"bpref", "gm_bpref"})
 
 def why_unbounded(column: Column) -> str:
     """Say why a measure has no `bounds`; "" if it has."""
+    if column.has_setting:
+        return "it has its own level or judged-only lists"
     if column.gains:
         return "it has other gains than relevant and not relevant"
     return "" if column.row.bounds in (PLACES, FALLING, EITHER) else column.row.bounds

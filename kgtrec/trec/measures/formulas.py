@@ -31,7 +31,7 @@ from kgtrec.trec.measures.relevant import (
     ratio,
     running_sum,
 )
-from kgtrec.trec.measures.trec_measure import function_of
+from kgtrec.trec.measures.trec_measure import FIXED, OF_SETS, function_of
 
 FLOOR = 1e-5
 """Least value in geometric means: lower ones are raised to it (trec_eval's MIN_GEO_MEAN)."""
@@ -39,7 +39,20 @@ FLOOR = 1e-5
 
 def in_core(column: Column) -> bool:
     """Return whether the native core computes the measure, with these parameters."""
-    return column.measure in _core.TREC_MEASURES and not (column.gains or column.exponential)
+    is_known = column.measure in _core.TREC_MEASURES and not column.has_setting
+    return is_known and not (column.gains or column.exponential)
+
+
+_CORE_EXPECTATIONS = {
+    *("map", "map_cut", "Rprec", "recip_rank", "recip_rank_cut", "P", "recall", "relative_P"),
+    *("success", "dcg", "ndcg", "ndcg_cut", "relative_map", "F1"),
+}
+
+
+def has_core_ties(column: Column) -> bool:
+    """Return whether the native core computes the measure over all orders of tied documents."""
+    fixed = column.row.expected in (FIXED, OF_SETS)
+    return in_core(column) and (fixed or column.measure in _CORE_EXPECTATIONS)
 
 
 def core_columns(columns: Sequence[Column], compat: int) -> _core.TrecColumns:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -39,6 +39,10 @@ class Column:
     - persistence: Of rbp and rbp_resid.
     - end: "low" or "high" of a measure of answers.
     - typed: Parameters in the name, if trec_eval repeats them as typed.
+    - level, judged_only: Its own level of relevance (None: that of the evaluation), and whether its
+      lists omit documents without a judgement; ``P(rel=2,judged_only=True)@5``.
+    - asked: The name as the user wrote it, unless it is spelt as trec_eval spells it. It plays no
+      part in comparisons.
     """
 
     measure: str
@@ -49,6 +53,9 @@ class Column:
     persistence: float = 0.9
     end: str = ""
     typed: str = ""
+    level: int | None = None
+    judged_only: bool = False
+    asked: str = field(default="", compare=False)
 
     @property
     def row(self) -> TrecMeasure:
@@ -57,8 +64,29 @@ class Column:
 
     @cached_property
     def name(self) -> str:
-        """Name in trec_eval: ``map``, ``P_10``, ``iprec_at_recall_0.10``; ``kg_hits_10_low``."""
-        return "_".join(filter(None, (self.measure, self.parameter, self.end)))
+        """Name in trec_eval: ``map``, ``P_10``, ``iprec_at_recall_0.10``; ``kg_hits_10_low``.
+
+        Own settings follow it: ``P_10(rel=2)``.
+        """
+        name = "_".join(filter(None, (self.measure, self.parameter, self.end)))
+        level = "" if self.level is None else f"rel={self.level}"
+        settings = ",".join(filter(None, (level, "judged_only=True" * self.judged_only)))
+        return f"{name}({settings})" if settings else name
+
+    @property
+    def key(self) -> str:
+        """Name in results: as the user wrote it, ``AP@20``, or in trec_eval, ``map_cut_20``."""
+        return self.asked or self.name
+
+    @property
+    def has_setting(self) -> bool:
+        """Whether it has its own level of relevance, or its own judged-only lists."""
+        return self.level is not None or self.judged_only
+
+    @property
+    def plain(self) -> Column:
+        """The same measure without its own settings."""
+        return replace(self, level=None, judged_only=False)
 
     @property
     def parameter(self) -> str:
@@ -107,6 +135,8 @@ class Column:
     @cached_property
     def sees(self) -> int | None:
         """Number of documents per query that matter; None if all do."""
+        if self.judged_only:
+            return None
         if self.row.sees == "nothing":
             return 1
         if self.row.of_answers:
@@ -130,13 +160,23 @@ def resolve(
     compat: int = 10,
     qrels_format: str | None = "qrels",
     of_answers: bool = False,
+    as_asked: bool = False,
 ) -> list[Column]:
-    """Find the columns of measure names, in table order, without repeats.
+    """Find the columns of measure names, without repeats, in table order or `as_asked`.
 
     Measures of answers, which may be listed in one name, are refused unless `of_answers`.
     """
     names = (measures,) if isinstance(measures, str) else tuple(measures)
-    return [*_resolve_cached(names, command_line, compat, qrels_format, of_answers, len(TABLE))]
+    columns = _resolve_cached(names, command_line, compat, qrels_format, of_answers, len(TABLE))
+    if as_asked:
+        return [column for _, column in sorted(columns, key=lambda pair: pair[0])]
+    return [column for _, column in columns]
+
+
+def in_table_order(columns: Iterable[Column]) -> list[Column]:
+    """Sort columns as trec_eval prints them."""
+    place = {measure: i for i, measure in enumerate(TABLE)}
+    return sorted(columns, key=lambda c: (place[c.measure], c.cutoff is not None, c.cutoff or 0.0))
 
 
 @lru_cache(512)
@@ -147,41 +187,63 @@ def _resolve_cached(
     qrels_format: str | None,
     of_answers: bool,
     rows: int,
-) -> tuple[Column, ...]:
-    """Do the work of `resolve`; `rows`, the size of the table, is a key of the cache."""
+) -> tuple[tuple[int, Column], ...]:
+    """Do the work of `resolve`: columns with the positions of their names. `rows`, the size
+    of the table, is a key of the cache."""
     if not measures:
         raise UsageError("no measure is given; give some, such as map_cut_20, or 'official'")
-    by_measure: dict[str, dict[Column, None]] = {}
+    by_measure: dict[str, dict[Column, int]] = {}  # with the position among the names
+    bare: dict[str, int] = {}
     settled: set[str] = set()
     unknown: list[str] = []
     wrong: list[str] = []
-    for name in _split_lists(measures):
+    for position, full_name in enumerate(_split_lists(measures)):
+        try:
+            name, settings = _take_settings(full_name)
+        except WrongParameters as error:
+            wrong.append(f"{full_name!r}: {error}")
+            continue
         measure, separator, text = _split(name, command_line)
         members = nickname(measure, compat)
-        if members is not None:
+        if members is not None and not settings:
             for member in members:
                 by_measure.setdefault(member, {})
+                bare.setdefault(member, position)
             continue
+        if measure == "num_ret" and "level" in settings:  # NumRet(rel=2) of ir_measures
+            measure = "num_rel_ret"
         row = TABLE.get(measure)
         if row is None or (separator and not text):
-            unknown.append(_why_unknown(name))
+            unknown.append(_why_unknown(full_name))
             continue
         if row.of_answers and not of_answers:
             unknown.append(f"{name!r} is a measure of answers, not of queries; choose another here")
             continue
+        if problem := _why_no_setting(full_name, measure, settings):
+            wrong.append(problem)
+            continue
         into = by_measure.setdefault(measure, {})
-        if not separator or (command_line and row.kind == "ignored"):
+        is_bare = not separator or (command_line and row.kind == "ignored")
+        if is_bare and not settings and name in TABLE:
+            bare.setdefault(measure, position)
             continue
         strict = command_line and not row.of_answers
-        if strict and separator == ".":
+        if strict and separator == "." and not settings:
             if measure in settled:
                 continue
             settled.add(measure)
         try:
-            parameters = parameters_of(measure, row, text, strict)
-            into.update((Column(measure, **settings), None) for settings in parameters)
+            columns = _measure_columns(measure, {})
+            if not is_bare:
+                parameters = parameters_of(measure, row, text, strict)
+                columns = [Column(measure, **parameter) for parameter in parameters]
         except WrongParameters as error:
             wrong.append(f"{name!r}: {error}")
+            continue
+        is_theirs = not settings and separator != "@" and name.startswith(measure)
+        for column in columns:
+            asked = "" if is_theirs or row.of_answers else _asked(full_name, column, len(columns))
+            into.setdefault(replace(column, **settings, asked=asked, end=""), position)
     strange = _of_other_formats(by_measure, qrels_format)
     if unknown:
         raise UsageError("; ".join([*unknown, *strange, *wrong]))
@@ -189,10 +251,67 @@ def _resolve_cached(
         raise WrongFormat("; ".join(strange))
     if wrong:
         raise BadCutoff("; ".join(wrong))
+    for measure, position in bare.items():
+        if all(column.has_setting for column in by_measure[measure]):  # no parameters replace them
+            for column in _measure_columns(measure, {}):
+                by_measure[measure].setdefault(replace(column, end=""), position)
     ordered = (measure for measure in TABLE if measure in by_measure)
     return tuple(
-        column for measure in ordered for column in _measure_columns(measure, by_measure[measure])
+        (by_measure[measure][replace(column, end="")], column)
+        for measure in ordered
+        for column in _measure_columns(measure, by_measure[measure])
     )
+
+
+def _asked(name: str, column: Column, n_columns: int) -> str:
+    """Return the spelling of a column in a name that has several: ``P@5,10`` has ``P@5``."""
+    name = re.sub(r"\s", "", name)
+    return name if n_columns == 1 else f"{name.partition('@')[0]}@{column.parameter}"
+
+
+def _take_settings(name: str) -> tuple[str, dict[str, Any]]:
+    """Take ``rel`` and ``judged_only`` out of the parentheses of a name.
+
+    Returns the name without them, and settings of a `Column`. Other parameters stay.
+    """
+    match = re.fullmatch(r"([^()]*)\(([^()]*)\)([^()]*)", name)
+    if match is None or not re.search(r"\b(rel|judged_only|cutoff)\s*=", match[2]):
+        return name, {}
+    settings: dict[str, Any] = {}
+    others, cutoff = [], ""
+    for part in re.split(r",(?![^{]*\})", match[2]):
+        parameter, _, value = (text.strip() for text in part.partition("="))
+        if parameter == "rel":
+            if not re.fullmatch("[0-9]{1,18}", value):
+                raise WrongParameters(f"rel must be a whole number from 0, as in {match[1]}(rel=2)")
+            settings["level"] = int(value)
+        elif parameter == "judged_only":
+            if value not in ("True", "False"):
+                raise WrongParameters("judged_only must be True or False")
+            settings |= {"judged_only": True} if value == "True" else {}
+        elif parameter == "cutoff" and not match[3]:
+            cutoff = f"@{value}"
+        else:
+            others.append(part.strip())
+    kept = f"({','.join(others)})" if others else ""
+    return match[1] + kept + (match[3] or cutoff), settings
+
+
+_WITHOUT_LEVEL = frozenset({"runid", "num_q", "relstring", "judged", "unj", "rbp_resid"})
+"""Measures of qrels, besides those of gains, whose values no level of relevance changes."""
+
+
+def _why_no_setting(name: str, measure: str, settings: dict[str, Any]) -> str:
+    """Say why a measure cannot have these settings; "" if it can."""
+    row = TABLE.get(measure)
+    if not settings or row is None:
+        return ""
+    if row.format != "qrels" or row.of_answers:
+        return f"{name!r}: {measure} takes neither rel nor judged_only; leave them out"
+    if "level" in settings and (measure in _WITHOUT_LEVEL or (row.graded and measure != "rbp")):
+        reason = "it uses gains, not a level" if row.graded else "no level changes it"
+        return f"{name!r}: {measure} takes no rel, because {reason}; leave rel out"
+    return ""
 
 
 def _split_lists(measures: Iterable[str]) -> Iterator[str]:
@@ -285,11 +404,13 @@ def wrap_help(text: str, width: int = 76) -> list[str]:
     return textwrap.wrap(text, width, initial_indent="    ", subsequent_indent="    ")
 
 
-def _measure_columns(measure: str, requested: dict[Column, None]) -> list[Column]:
+def _measure_columns(measure: str, requested: dict[Column, int]) -> list[Column]:
     """Return the requested columns of a measure, ascending, or the default ones."""
     row = TABLE[measure]
     if requested:
-        once = {column.name: column for column in requested}
+        once: dict[str, Column] = {}
+        for column in requested:
+            once.setdefault(column.name, column)
         columns = sorted(once.values(), key=lambda c: (c.cutoff is not None, c.cutoff or 0.0))
     elif row.kind in ("rank", "point", "signed point", "number"):
         columns = [Column(measure, cutoff) for cutoff in row.defaults]
@@ -328,6 +449,11 @@ def _split(name: str, command_line: bool) -> tuple[str, str, str]:
         return "rbp", "_", persistence[1].replace(" ", "")
     if gained := _split_gains(name):
         return gained
+    sets = re.fullmatch(r"Set(F|P)\(\s*(beta|relative)\s*=\s*([0-9.]+|True|False)\s*\)", name)
+    if sets and (sets[1] == "F") == (sets[2] == "beta"):
+        if sets[1] == "F":
+            return "set_F", "_", sets[3].removesuffix(".0")
+        return ("set_relative_P" if sets[3] == "True" else "set_P"), "", ""
     measure, separator, text = split_name(_aliases().get(name, name), TABLE)
     if separator == "@":
         measure = stems_at().get(measure.lower(), name)
@@ -375,11 +501,13 @@ def _restore_case(name: str) -> str:
 
 def _why_unknown(name: str) -> str:
     """Say that a name is unknown, and which one may be meant."""
-    if re.search(r"\(.*\b(rel|judged_only)\s*=", name):
-        return (
-            f"measure {name!r}: one measure cannot have its own level of relevance or judged_only; "
-            f"give them for all measures: {argument('level')}, {argument('judged_only')}"
-        )
+    if re.fullmatch(r"[^()]+\(.*=.*\)(@[0-9]+)?", name):
+        stem = name.partition("(")[0]
+        if _split(stem, command_line=False)[0] in TABLE or stem.lower() in stems_at():
+            return (
+                f"measure {name!r}: kgtrec does not compute {stem} with these parameters; it knows "
+                "rel, judged_only, p of RBP, beta of SetF, relative of SetP, dcg and gains of nDCG"
+            )
     hint = _similar(name) or "`kgtrec measures` lists all"
     if name.lower() == "mrr":
         first = "'recip_rank' (the first answer of each query)"

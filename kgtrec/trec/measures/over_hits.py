@@ -17,7 +17,7 @@ import numpy as np
 from kgtrec._internal.arrays import Float64, Int64
 from kgtrec.trec.measures.names import Column
 from kgtrec.trec.measures.relevant import Lists, View, ratio
-from kgtrec.trec.measures.ties import TieGroups, _chance_of_more, tie_groups
+from kgtrec.trec.measures.tie_groups import TieGroups, chance_of_more, tie_groups
 from kgtrec.trec.measures.trec_measure import EvalOptions
 
 
@@ -83,7 +83,7 @@ def _mean_of_places(
     - start, above: Number of documents above it, and of relevant ones.
     - total: Expected sum of precisions above it.
     """
-    more = np.concatenate(([1.0], _chance_of_more(size, count, places), [0.0]))
+    more = np.concatenate(([1.0], chance_of_more(size, count, places), [0.0]))
     t = np.arange(count + 1)
     turn = np.arange(places)
     each = 1.0 / (start + turn + 1.0)

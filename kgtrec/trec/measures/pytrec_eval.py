@@ -56,6 +56,8 @@ _LOCK = threading.Lock()  # pytrec_eval keeps its state in C globals
 def can_supply(column: Column, options: EvalOptions) -> bool:
     """Return whether pytrec_eval has the measure with these parameters and options."""
     row = column.row
+    if column.has_setting:
+        return False
     if row.new or row.ours or row.format != "qrels" or column.measure in _LACKING or column.typed:
         return False
     if column.measure in ("iprec_at_recall", "11pt_avg") and options.compat >= 10:

@@ -64,7 +64,7 @@ QRELS_ROWS: dict[str, TrecMeasure] = {
         "Average precision: precision at the rank of every relevant document retrieved, summed, "
         "over the number of relevant documents.",
         function="core", aliases=("AP", "MAP"), ir_measures="AP",
-        expected="ties.average_precision", bounds=FALLING,
+        expected="expectations.average_precision", bounds=FALLING,
     ),
     "gm_map": TrecMeasure(
         "Geometric mean of average precision over the queries; values below 0.00001 count as "
@@ -74,24 +74,26 @@ QRELS_ROWS: dict[str, TrecMeasure] = {
     "Rprec": TrecMeasure(
         "Precision at rank R, the number of relevant documents.",
         function="core", aliases=("RPrec",), ir_measures="Rprec",
-        expected="ties.r_precision", bounds=EITHER,
+        expected="expectations.r_precision", bounds=EITHER,
     ),
     "bpref": TrecMeasure(
         "Share of the first R judged non-relevant documents that come after a relevant one, "
         "averaged over the relevant documents. R is their number. Documents without a judgement "
         "are ignored.",
-        function="core", aliases=("Bpref",), ir_measures="Bpref", bounds=EITHER, judged_from=0,
+        function="core", aliases=("Bpref",), ir_measures="Bpref",
+        expected="expectations.bpref", bounds=EITHER, judged_from=0,
     ),
     "recip_rank": TrecMeasure(
         "1 over the rank of the first relevant document; 0 without one.",
         function="core", aliases=("RR", "MRR"), ir_measures="RR",
-        expected="ties.reciprocal_rank", bounds=PLACES,
+        expected="expectations.reciprocal_rank", bounds=PLACES,
     ),
     "recip_rank_cut": TrecMeasure(
         "1 over the rank of the first relevant document if that is within the first k, else 0. "
         "Written RR@10 or recip_rank_cut.10; trec_eval has no such measure.",
         kind="rank", defaults=(10,), ours=True, function="core",
-        at=("rr", "mrr"), ir_measures="RR(cutoff)", expected="ties.reciprocal_rank", bounds=PLACES,
+        at=("rr", "mrr"), ir_measures="RR(cutoff)",
+        expected="expectations.reciprocal_rank", bounds=PLACES,
     ),
     "iprec_at_recall": TrecMeasure(
         "Interpolated precision: the best precision at any rank whose recall is at least the "
@@ -103,14 +105,15 @@ QRELS_ROWS: dict[str, TrecMeasure] = {
     "P": TrecMeasure(
         "Precision: relevant documents among the first k, over k, even if fewer were retrieved.",
         kind="rank", defaults=_DEEP, function="core", at=("p", "precision"),
-        ir_measures="P(cutoff)", expected="ties.precision", bounds=PLACES,
+        ir_measures="P(cutoff)", expected="expectations.precision", bounds=PLACES,
     ),
     "judged": TrecMeasure(
         "Documents among the first k that are in the qrels, with any relevance, over k or the "
         "number retrieved if that is less. Written Judged@10, as in ir_measures, or judged.10; "
         "trec_eval has no such measure.",
         kind="rank", defaults=(10,), ours=True, function="core", at=("judged",),
-        ir_measures="Judged(cutoff)", bounds="it says how much is judged, not how good a list is",
+        ir_measures="Judged(cutoff)", expected="expectations.judged",
+        bounds="it says how much is judged, not how good a list is",
         direction=None, counts_all=True, judged_from=ALL_JUDGED,
     ),
     "relstring": TrecMeasure(
@@ -122,7 +125,7 @@ QRELS_ROWS: dict[str, TrecMeasure] = {
     "recall": TrecMeasure(
         "Relevant documents among the first k, over all relevant ones.",
         kind="rank", defaults=_DEEP, function="core", at=("r", "recall"),
-        ir_measures="R(cutoff)", expected="ties.recall", bounds=FALLING,
+        ir_measures="R(cutoff)", expected="expectations.recall", bounds=FALLING,
     ),
     "infAP": TrecMeasure(
         "Inferred average precision, for pools of which a sample was judged: precision before a "
@@ -130,6 +133,7 @@ QRELS_ROWS: dict[str, TrecMeasure] = {
         "but not judged; documents outside the qrels were not in the pool. (Yilmaz and Aslam, "
         "CIKM 2006)",
         function="core", aliases=("InfAP",), ir_measures="infAP",
+        expected="expectations.inferred_ap",
         bounds="it estimates from a sample of judgements, so more judgements do not bound it",
         judged_from=ALL_JUDGED,
     ),
@@ -139,7 +143,8 @@ QRELS_ROWS: dict[str, TrecMeasure] = {
     ),
     "Rprec_mult": TrecMeasure(
         "Precision at rank multiple * R, R relevant documents (plus .9, rounded down).",
-        kind="point", defaults=_MULTIPLES, function="core", bounds=EITHER,
+        kind="point", defaults=_MULTIPLES, function="core",
+        expected="expectations.r_precision_multiple", bounds=EITHER,
     ),
     "utility": TrecMeasure(
         "a times the relevant documents retrieved, plus b times the others retrieved, plus c "
@@ -167,7 +172,7 @@ QRELS_ROWS: dict[str, TrecMeasure] = {
     "dcg": TrecMeasure(
         "Discounted cumulative gain: gain / log2(rank + 1), summed."
         + _gains("dcg"),
-        kind="gains", new=True, function="formulas.dcg", expected="ties.dcg", bounds=PLACES,
+        kind="gains", new=True, function="formulas.dcg", expected="expectations.dcg", bounds=PLACES,
         graded=True,
     ),
     "ideal_dcg": TrecMeasure(
@@ -181,7 +186,7 @@ QRELS_ROWS: dict[str, TrecMeasure] = {
         "dcg over ideal_dcg. (Jarvelin and Kekalainen, TOIS 2002)"
         + _gains("ndcg"),
         kind="gains", function="formulas.ndcg", aliases=("nDCG", "NDCG"), ir_measures="nDCG",
-        expected="ties.ndcg", bounds=FALLING, graded=True,
+        expected="expectations.ndcg", bounds=FALLING, graded=True,
     ),
     "ndcg_rel": TrecMeasure(
         "nDCG at the rank of each document with a gain, averaged over them; those not retrieved "
@@ -201,13 +206,13 @@ QRELS_ROWS: dict[str, TrecMeasure] = {
         "relevance r gains r; level=gain pairs behind the cutoff change that, as in "
         "ndcg_cut.10.1=3,2=9, and ndcg_cut.10.exp gives it 2^r - 1.",
         kind="rank", defaults=_DEEP, function="formulas.ndcg_cut", at=("ndcg",),
-        ir_measures="nDCG(cutoff)", expected="ties.ndcg", bounds=FALLING, graded=True,
+        ir_measures="nDCG(cutoff)", expected="expectations.ndcg", bounds=FALLING, graded=True,
     ),
     "map_cut": TrecMeasure(
         "Average precision where documents after rank k count as not retrieved; also written "
         "AP@k.",
         kind="rank", defaults=_DEEP, function="core", at=("ap", "map"),
-        ir_measures="AP(cutoff)", expected="ties.average_precision", bounds=FALLING,
+        ir_measures="AP(cutoff)", expected="expectations.average_precision", bounds=FALLING,
     ),
     "relative_map": TrecMeasure(
         "Average precision of the first k over its greatest possible value: the precisions at the "
@@ -215,7 +220,7 @@ QRELS_ROWS: dict[str, TrecMeasure] = {
         "relevant documents, whichever is less. It is the MAP@k of recommender systems; trec_eval "
         "has no such measure.",
         kind="rank", defaults=(10,), ours=True, function="core",
-        at=("relative_ap", "relative_map"), expected="ties.relative_average_precision",
+        at=("relative_ap", "relative_map"), expected="expectations.relative_average_precision",
         bounds=FALLING,
     ),
     "map_hits": TrecMeasure(
@@ -231,7 +236,7 @@ QRELS_ROWS: dict[str, TrecMeasure] = {
         "2 P R / (P + R) with P the precision and R the recall of the first k documents. Written "
         "F1@10 or F1.10; trec_eval has no such measure.",
         kind="rank", defaults=(10,), ours=True, function="core", at=("f1",),
-        expected="ties.f_measure", bounds=FALLING,
+        expected="expectations.f_measure", bounds=FALLING,
     ),
     "lrap": TrecMeasure(
         "Label ranking average precision: average precision in which tied documents share the last "
@@ -245,12 +250,12 @@ QRELS_ROWS: dict[str, TrecMeasure] = {
         "Relevant documents among the first k, over their greatest possible number: k or the "
         "number of relevant documents, whichever is less.",
         kind="rank", defaults=_DEEP, function="core",
-        expected="ties.relative_precision", bounds=FALLING,
+        expected="expectations.relative_precision", bounds=FALLING,
     ),
     "success": TrecMeasure(
         "1 if a relevant document is among the first k, else 0; also written Success@k or Hits@k.",
         kind="rank", defaults=(1, 5, 10), function="core", at=("success", "hits", "hit"),
-        ir_measures="Success(cutoff)", expected="ties.success", bounds=PLACES,
+        ir_measures="Success(cutoff)", expected="expectations.success", bounds=PLACES,
     ),
     "set_P": TrecMeasure(
         "Relevant documents retrieved, over all documents retrieved.",
@@ -306,6 +311,7 @@ QRELS_ROWS: dict[str, TrecMeasure] = {
     "unj": TrecMeasure(
         "Documents without a judgement of 0 or more among the first k, over k.",
         kind="rank", defaults=(5, 10, 20), new=True, function="core", at=("unj",),
+        expected="expectations.unjudged",
         bounds="it says how much is judged, not how good a list is",
         direction=None, counts_all=True, judged_from=0,
     ),

@@ -16,6 +16,7 @@ from kgtrec._internal.arrays import Float64
 from kgtrec.errors import InputError, UsageError
 from kgtrec.trec.measures.formulas import FLOOR, compute_values
 from kgtrec.trec.measures.names import Column, resolve
+from kgtrec.trec.measures.own_settings import by_setting
 from kgtrec.trec.measures.relevant import (
     UNJUDGED,
     Lists,
@@ -40,6 +41,12 @@ def values(
     """Compute measures for every query: strings for relstring, else float64."""
     options = options or EvalOptions()
     columns = [column for column in columns if column.measure != "runid"]
+    if any(column.has_setting for column in columns):
+        computed: dict[str, Array] = {}
+        for changed, with_setting, group, plain in by_setting(lists, columns, options):
+            rows = values(changed, plain, with_setting)
+            computed |= {c.name: rows[p.name] for c, p in zip(group, plain, strict=True)}
+        return {column.name: computed[column.name] for column in columns}
     lists = narrow_lists(lists, options)
     pieces = [
         compute_values(View(part, options), columns) for _, _, part in parts(lists, _PART_DOCUMENTS)
@@ -70,7 +77,7 @@ def summary(
     for column in shown:
         if column.measure == "runid" and lists is not None:
             row["runid"] = lists.tag
-        elif column.measure == "num_rel" and lists is not None and options.complete:
+        elif column.name == "num_rel" and lists is not None and options.complete:
             row["num_rel"] = int((lists.judged > 0).sum())  # at any level, as in trec_eval
         else:
             row[column.name] = _summarise(column, values[column.name], absent)
@@ -99,7 +106,7 @@ def _summarise(column: Column, values: Array, absent: NDArray[np.bool_] | None) 
 def follows_from_ranks(column: Column) -> bool:
     """Return whether a measure looks only at the answers' ranks, grades and counts."""
     row = column.row
-    known = row.format in ("qrels", "any") and row.output != "string"
+    known = row.format in ("qrels", "any") and row.output != "string" and not column.has_setting
     return known and all(level >= 0 for level, _ in column.gains)
 
 
@@ -140,6 +147,21 @@ def native_values(
     return _of_view(ranks, _view(ranks, level, see_ties), measures)
 
 
+_OF_JUDGED_OTHERS = ("bpref", "gm_bpref", "infAP")
+
+
+def refuse_without_judged(name: str) -> None:
+    """Refuse a measure of judged documents that are not relevant: ranks hold only answers.
+
+    `native_values` computes it for ranks of qrels at level 0, which hold both.
+    """
+    if name in _OF_JUDGED_OTHERS:
+        raise UsageError(
+            f"{name} needs judged documents that are not relevant, but ranks have only answers; "
+            f"evaluate a run with qrels that have both: kgtrec eval QRELS RUN -m {name}"
+        )
+
+
 class MeasuresOfRanks:
     """Cache of `native_values`, one measure per call; a class, so that processes can send it."""
 
@@ -152,6 +174,7 @@ class MeasuresOfRanks:
         return _view(self._ranks)
 
     def __call__(self, name: str) -> Float64:
+        refuse_without_judged(name)
         if name not in self._values:
             see_ties = any(column.row.sees == "ties" for column in resolve([name]))
             view = _view(self._ranks, see_ties=True) if see_ties else self._view

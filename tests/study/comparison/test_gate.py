@@ -296,7 +296,7 @@ def test_a_run_whose_ties_decide_is_undecided() -> None:
     assert measure.verdicts[1:] == ("pass", "fail")
     assert decided.verdict == "undecided"
     assert "The order of tied answers decides" in decided.sentence()
-    without = gate(run(0), run(tied=True), ["bpref"], 0.1, qrels=QRELS)
+    without = gate(run(0), run(tied=True), ["binG"], 0.1, qrels=QRELS)
     assert len({*without.measures[0].verdicts}) == 1
 
 
