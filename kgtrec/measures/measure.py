@@ -244,10 +244,19 @@ def parse_all(keys: Iterable[str | Measure]) -> list[Measure]:
 
 
 def use_side_of_ranks(measures: Iterable[Measure], ranks: Ranks) -> list[Measure]:
-    """Return the measures, with side "all" instead of "both" if the questions have no graph."""
-    if sides_present(ranks) != ("all",):
+    """Return the measures with the side that the ranks have, each once.
+
+    Both sides of a graph's questions are "both", and questions without a graph have the side
+    "all": either name means all questions.
+    """
+    present = sides_present(ranks)
+    side = "all" if present == ("all",) else "both" if "both" in present else None
+    if side is None:
         return list(measures)
-    return [replace(item, side="all") if item.side == "both" else item for item in measures]
+    renamed = [
+        replace(item, side=side) if item.side in ("both", "all") else item for item in measures
+    ]
+    return list(dict.fromkeys(renamed))
 
 
 def term_of_group(measure: Measure, ranks: Ranks) -> tuple[Term, list[str]]:

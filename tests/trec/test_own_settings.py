@@ -240,3 +240,5 @@ def test_all_is_both_of_a_graph() -> None:
     result = kgtrec.evaluate(scores, questions)
     assert result["all.mrr"] == result["both.mrr"]
     assert result["all.AP"] == result["both.macro.map"]
+    asked = kgtrec.evaluate(scores, questions, measures=["all.mrr", "both.mrr", "head.mr"])
+    assert list(asked) == ["both.realistic.micro.mrr", "head.realistic.micro.mr"]
