@@ -28,8 +28,8 @@ PASSED = (
 @click.argument("ranks", nargs=-1, type=shared.READ, metavar="[RANKS]...")
 @shared.option(
     "--policy",
-    "top:K, the K best; conformal:A, as many as contain the answer with probability 1 - A, chosen "
-    "on --valid. Of --scores also conformal-gap:A, within a distance of the best score; "
+    "top:K, the K best (Max-K, Mei et al. 2018); conformal:A, as many as contain the answer with "
+    "probability 1 - A, chosen on --valid. Of --scores also conformal-gap:A, within a distance of the best score; "
     "threshold:T; threshold:best-f1 or threshold:precision=P, chosen on --valid. Of --predictions: "
     "lists. Repeatable: compare policies by paired tests over questions.",
     required=True,
