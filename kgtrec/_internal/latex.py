@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 
 from kgtrec._internal.text import visible
 
@@ -77,6 +78,20 @@ def latex_text(text: str) -> str:
     """Return LaTeX source that prints exactly this text, without markup or ligatures."""
     parts = _LIGATURES.split(visible(_CONTROL.sub(" ", text)))
     return "{}".join("".join(map(_latex_sign, part)) for part in parts)
+
+
+PACKAGES = r"% \usepackage{booktabs,graphicx}"
+"""First line of every table: the packages that it needs."""
+
+
+def fit_to_line(tabular: Sequence[str]) -> list[str]:
+    """Return the lines of a ``tabular`` that LaTeX scales if it is wider than its line.
+
+    The line may be a column of a paper in two columns; LaTeX measures both.
+    """
+    *lines, end = tabular
+    fitted = r"\ifdim\wd0>\linewidth \resizebox{\linewidth}{!}{\usebox{0}}\else \usebox{0}\fi"
+    return [r"\sbox{0}{%", *lines, f"{end}}}", fitted]
 
 
 def _latex_sign(sign: str) -> str:

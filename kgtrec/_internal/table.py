@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from kgtrec._internal.latex import latex_text
+from kgtrec._internal.latex import PACKAGES, fit_to_line, latex_text
 from kgtrec._internal.text import shorten, shorten_names, visible
 from kgtrec.errors import UsageError
 
@@ -239,13 +239,14 @@ class Table:
         return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
     def to_latex(self) -> str:
-        r"""Return a LaTeX ``tabular`` that needs no package."""
+        r"""Return a LaTeX ``tabular`` with ``booktabs`` rules, scaled if wider than its line."""
         lines = [[latex_text(title) for title in self.titles]]
         lines += self._mark_up(latex_text, r"\textbf{{{}}}")
         body = [" & ".join(line) + r" \\" for line in lines]
         columns = "l" * self.names + "r" * (len(self.titles) - self.names)
-        start, end = rf"\begin{{tabular}}{{{columns}}}", r"\end{tabular}"
-        return "\n".join([start, r"\hline", body[0], r"\hline", *body[1:], r"\hline", end]) + "\n"
+        start = [rf"\begin{{tabular}}{{@{{}}{columns}@{{}}}}", r"\toprule", body[0], r"\midrule"]
+        end = [r"\bottomrule", r"\end{tabular}"]
+        return "\n".join([PACKAGES, *fit_to_line([*start, *body[1:], *end])]) + "\n"
 
     def _repr_html_(self) -> str:
         """Return the first rows, as printed, for notebooks."""

@@ -110,10 +110,9 @@ class Report:
         cls, sections: Sequence[Section], data: object, rows: Table, **more: Any
     ) -> Report:
         """Make a report of sections; `data` is for JSON and `rows` for CSV."""
-        tables = [table for _, tables, _ in sections for table in tables]
         forms = {
             "markdown": lambda: _in_markdown(sections),
-            "latex": lambda: "\n".join(table.to_latex() for table in tables),
+            "latex": lambda: _in_latex(sections),
         }
         return cls(lambda: _in_text(sections), lambda: data, rows, forms, **more)
 
@@ -174,6 +173,15 @@ def _in_markdown(sections: Sequence[Section]) -> str:
     for heading, tables, sentence in sections:
         blocks += [f"**{heading}**", *(table.to_markdown().rstrip() for table in tables), sentence]
     return "\n\n".join(filter(None, blocks))
+
+
+def _in_latex(sections: Sequence[Section]) -> str:
+    """Return the tables with their headings and sentences as comments, which print nothing."""
+    blocks = []
+    for heading, tables, sentence in sections:
+        head, below = (f"% {' '.join(text.split())}\n" * bool(text) for text in (heading, sentence))
+        blocks.append(head + "\n".join(table.to_latex() for table in tables) + below)
+    return "\n".join(blocks)
 
 
 def render(table: Table, form: str) -> str:

@@ -106,6 +106,7 @@ class SystemValues(ShownAsTables):
     def table(self) -> Table:
         """Return a table with a row per part: its size, the values, and its order of systems.
 
+        The best value of a row is bold, as are those that print alike.
         The order is shown by the best systems (if the measure has a better end), and by tau-b to
         the order on all instances (NaN for fewer than three systems).
         """
@@ -117,7 +118,20 @@ class SystemValues(ShownAsTables):
         heads = self.dimensions or ("questions",)
         named = [(name, name, 0) for name in (*heads, *self.counts)]
         systems = [(name, name, self.digits) for name in self.systems]
-        return Table.from_rows([*named, *systems, "best", "tau-b=tau_b:4"], rows, len(heads))
+        table = Table.from_rows([*named, *systems, "best", "tau-b=tau_b:4"], rows, len(heads))
+        return replace(table, bold=self._bold(table.cell_texts(), len(named)))
+
+    def _bold(self, texts: Sequence[Sequence[str]], first: int) -> frozenset[tuple[int, int]]:
+        """Return row and column of the values that print like the best one of their part.
+
+        - texts: Printed cells; the systems' values begin at column `first`.
+        """
+        bold = set()
+        for row, values in enumerate(self.parts.values()):
+            best = [texts[row][first + self.systems.index(name)] for name in self._best(values)]
+            cells = texts[row][first : first + len(self.systems)]
+            bold |= {(row, first + i) for i, cell in enumerate(cells) if cell in best}
+        return frozenset(bold)
 
     def _best(self, values: Float64) -> list[str]:
         """Return the names of the best systems; empty if no end is better or no value is known."""

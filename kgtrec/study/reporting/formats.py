@@ -18,7 +18,7 @@ from textwrap import fill
 from typing import Protocol
 
 from kgtrec._internal.csr import group_pairs
-from kgtrec._internal.latex import latex_text
+from kgtrec._internal.latex import PACKAGES, fit_to_line, latex_text
 from kgtrec._internal.table import Table, escape_html, readable
 from kgtrec.study.reporting.columns import (
     Levels,
@@ -26,8 +26,6 @@ from kgtrec.study.reporting.columns import (
     replace_explanation,
     spans,
 )
-
-_FITTED = r"""\ifdim\wd0>\linewidth \resizebox{\linewidth}{!}{\usebox{0}}\else \usebox{0}\fi"""
 
 PAGE_WIDTH = 345.0
 """Width of the text of an article in LaTeX, in points; its letters have 10 points."""
@@ -184,20 +182,21 @@ def latex(table: PrintableTable) -> str:
     groups = _align_groups(_stack_groups(columns, levels, of_names))
     widest = max(groups, key=lambda group: len(group.columns)).columns
     spec = "@{}l" + "".join("r@{}l" if column.is_pair else "r" for column in widest) + "@{}"
+    tabular = [
+        rf"\begin{{tabular}}{{{spec}}}",
+        r"\toprule",
+        *_body_of_groups(table.corner, names, groups, len(spec.replace("@{}", ""))),
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
     lines = [
-        r"% \usepackage{booktabs,graphicx}",
+        PACKAGES,
         r"\begin{table}",
         r"\centering",
         r"\setlength{\belowcaptionskip}{6pt}",
         rf"\caption{{{latex_text(table.caption())}}}",
         rf"\label{{{table.label or table.usual_label}}}",
-        r"\sbox{0}{%",
-        rf"\begin{{tabular}}{{{spec}}}",
-        r"\toprule",
-        *_body_of_groups(table.corner, names, groups, len(spec.replace("@{}", ""))),
-        r"\bottomrule",
-        r"\end{tabular}}",
-        _FITTED,
+        *fit_to_line(tabular),
         r"\end{table}",
     ]
     return "\n".join(lines) + "\n"

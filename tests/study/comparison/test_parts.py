@@ -190,6 +190,27 @@ def test_the_lowest_is_best_of_ranks_and_nothing_of_deviations() -> None:
     assert {row[6] for row in deviations.table().rows} == {""}
 
 
+def test_the_best_value_of_a_part_is_bold_with_those_that_print_alike() -> None:
+    parts = {
+        ("1-1",): {"a": 0.70004, "b": 0.70001, "c": 0.6},  # a is best; a and b print alike
+        ("1-N",): {"a": 0.2, "b": 0.1, "c": 0.3},
+        ("N-1",): {"a": 0.2},
+        ("N-N",): {},
+    }
+    assert SystemValues.from_values("mrr", parts, ("category",), True).table().bold == {
+        *((0, 1), (0, 2)),
+        (1, 3),
+        (2, 1),
+    }
+    lowest = SystemValues.from_values("mr", parts, ("category",), False).table()
+    assert lowest.bold == {(0, 3), (1, 2), (2, 1)}
+    assert not SystemValues.from_values("std", parts, ("category",), None).table().bold
+    assert (
+        r"1-N & 0.2000 & 0.1000 & \textbf{0.3000} & c"
+        in SystemValues.from_values("mrr", parts, ("category",), True).table().to_latex()
+    )
+
+
 def test_ratios_weigh_relations() -> None:
     ranks = systems(3)
     counts = {"0": 5.0, "1": 1.0, "3": 2.0, "unknown": 9.0}

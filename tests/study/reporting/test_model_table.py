@@ -20,6 +20,7 @@ from compare_cases import systems
 from latex_cases import compiled
 
 import kgtrec
+from kgtrec._internal.table import Table
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.study.comparison.report import compare
 from kgtrec.study.comparison.samples import samples_of_ranks
@@ -259,6 +260,18 @@ def test_a_table_in_two_columns_stays_in_its_column(tmp_path: Path, ranks) -> No
     log = compiled(text, tmp_path, head=head)
     assert "Overfull" not in log
     assert r"\textwidth" not in text
+
+
+@pytest.mark.parametrize("n_columns", [2, 14])
+def test_any_table_in_two_columns_stays_in_its_column(tmp_path: Path, n_columns: int) -> None:
+    heads = ["model", *(f"MRR {i}=mrr_{i}:4" for i in range(n_columns))]
+    columns = [[0.25, 0.5]] * n_columns
+    text = Table.from_columns(heads, ["a [1]", "b_2 & c"], *columns).to_latex()
+    table = f"\\begin{{table}}\\centering\n{text}\\end{{table}}\n"
+    log = compiled(table, tmp_path, head=r"\documentclass[twocolumn]{article}")
+    assert "Overfull" not in log
+    assert text.count("0.2500 & ") == n_columns - 1
+    assert r"\hline" not in text
 
 
 def test_captions_and_labels_are_chosen(ranks: dict[str, Ranks]) -> None:
