@@ -157,6 +157,36 @@ def test_one_side_alone(graph: kgtrec.Graph) -> None:
     assert "tail only, optimistic ranks" in found.text()
 
 
+def test_numbers_of_no_protocol_are_beside_those_of_the_default_one(graph: kgtrec.Graph) -> None:
+    questions = graph.questions("test")
+    result = kgtrec.evaluate(scores_of(questions, 6, 9), questions)
+    found = protocols_of({"m": {"mrr": "0.999", "mr": "77"}}, {"m": result.ranks})
+    default = {"MRR 0.999": result["mrr"], "MR 77": result["mr"]}
+    assert found.defaults["m"].values == default
+    assert found.matches["m"][0].distance <= found.defaults["m"].distance
+    lines = found.text().splitlines()
+    assert max(map(len, lines)) <= 80
+    for name, value in default.items():
+        line = next(line for line in lines if line.startswith(f"  {name} "))
+        assert f"{value:.5g}" in line.split()
+
+
+def test_hits_at_another_cutoff_are_named_only_beside_a_number_that_agrees(graph) -> None:
+    questions = graph.questions("test")
+    result = kgtrec.evaluate(scores_of(questions, 6, 9), questions)
+    hits = {"hits@1": f"{result['hits@3']:.4f}"}
+    assert hits["hits@1"] != f"{result['hits@1']:.4f}"
+    for others, named in (
+        ({}, True),
+        ({"mrr": f"{result['mrr']:.4f}"}, True),
+        ({"mrr": f"{result['mrr']:.4f}", "mr": "77"}, True),
+        ({"mrr": "0.9999"}, False),
+    ):
+        found = protocols_of({"m": {**hits, **others}}, {"m": result.ranks})
+        assert found.matches["m"][0].distance > 0
+        assert any("micro Hits@3" in hint for hint in found.hints) is named
+
+
 def test_no_number_agrees_with_an_undefined_value(graph: kgtrec.Graph) -> None:
     """AMRI is undefined if every answer is the only candidate."""
     asked = graph.questions("test", sides="tail")

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from functools import partial
 from itertools import product
+from textwrap import fill
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +24,7 @@ from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arguments import MOST_AUDITED, check_count
 from kgtrec._internal.arrays import Float64
 from kgtrec._internal.csr import group_pairs
-from kgtrec._internal.table import ShownAsTables, Table
+from kgtrec._internal.table import WIDTH, ShownAsTables, Table
 from kgtrec.errors import PathName, UsageError, must_be, refuse
 from kgtrec.measures import RANK_TYPES, Measure
 from kgtrec.measures.averaging import SIDES
@@ -382,6 +383,7 @@ TIE_ORDERS = ("first by column", "last by column")
 These names follow the filter's. A stable sort by descending score gives the first, a stable sort by
 ascending score that is reversed the last (Berrendorf et al. 2020, section 2.1 and appendix).
 """
+DEFAULT = "the default protocol"
 CUTOFFS = range(1, 101)
 """Cutoffs that are tried for a share of hits that no protocol gives."""
 
@@ -436,11 +438,13 @@ class ProtocolSearch(ShownAsTables):
       one if none agrees.
     - hints: Sentences on numbers that no protocol gives, but that are Hits at another cutoff.
     - tried: Number of protocols per model.
+    - defaults: By model, the default protocol, if it has every measure of the table.
     """
 
     matches: dict[str, tuple[Match, ...]]
     hints: tuple[str, ...]
     tried: int
+    defaults: dict[str, Match]
 
     def table(self) -> Table:
         """Return a table with one row per protocol that agrees, or for the nearest one."""
@@ -465,13 +469,26 @@ class ProtocolSearch(ShownAsTables):
                 lines += [f"  {match.words}" for match in matches]
                 continue
             nearest = matches[0]
-            lines.append(
+            text = (
                 f"{model}: none of {self.tried} protocols gives every number; the nearest is "
                 f"{nearest.words}, at most {100 * nearest.distance:.2g} % away"
             )
-            values = [f"{name}: {value:.5g} computed" for name, value in nearest.values.items()]
-            lines.append(f"  {'; '.join(values)}")
+            lines.append(fill(text, WIDTH, break_on_hyphens=False, break_long_words=False))
+            lines += [f"  {line}" for line in str(self._values(model)).splitlines()]
         return "\n".join([*lines, *self.hints])
+
+    def _values(self, model: str) -> Table:
+        """Return a table of the printed numbers, and the values by default and by the nearest."""
+        nearest = self.matches[model][0]
+        default = self.defaults.get(model, nearest)
+        columns = {"default": default, "nearest": nearest}
+        if default == nearest:
+            columns = {"computed": nearest}
+        return Table.from_columns(
+            ["printed", *columns],
+            list(nearest.values),
+            *([f"{value:.5g}" for value in match.values.values()] for match in columns.values()),
+        )
 
 
 def protocols_of(
@@ -511,6 +528,7 @@ def protocols_of(
             f"the ranks are of {', '.join(ranks)}; give them the same names"
         )
     matches: dict[str, tuple[Match, ...]] = {}
+    defaults: dict[str, Match] = {}
     hints: list[str] = []
     tried = 0
     for model in both:
@@ -525,10 +543,11 @@ def protocols_of(
             )
         tried = max(tried, len(candidates))
         agreeing = [match for match in candidates if match.distance == 0]
+        defaults.update((model, match) for match in candidates if match.words == DEFAULT)
         matches[model] = tuple(agreeing or [min(candidates, key=lambda match: match.distance)])
         if not agreeing:
             hints += _find_other_cutoffs(claims[model], next(iter(results.values())))
-    return ProtocolSearch(matches, tuple(hints), tried)
+    return ProtocolSearch(matches, tuple(hints), tried, defaults)
 
 
 def _find_matches(
@@ -557,7 +576,7 @@ def _find_matches(
             away = abs(value - printed) / max(abs(printed), 1e-12)
             distances.append(0.0 if claim.contains(value) else away)
         else:
-            words = ", ".join(protocol.differs_from(default)) or "the default protocol"
+            words = ", ".join(protocol.differs_from(default)) or DEFAULT
             yield Match(model, words, max(distances), values)
 
 
@@ -577,7 +596,11 @@ def _evaluate_protocol(measure: Measure, protocol: TriedProtocol, result: Result
 
 
 def _find_other_cutoffs(claims: Sequence[Claim], result: Result) -> Iterator[str]:
-    """Yield sentences on Hits that equal Hits at another cutoff."""
+    """Yield sentences on Hits that equal Hits at another cutoff.
+
+    Of many cutoffs, some agree by chance. So another number of the model, if it has any, must be
+    the value by the same average.
+    """
     for claim in claims:
         if claim.measure.is_trec or claim.measure.row[0].name != "hits@k":
             continue
@@ -589,9 +612,18 @@ def _find_other_cutoffs(claims: Sequence[Claim], result: Result) -> Iterator[str
                 if k != cutoff
             }
             k = next((k for k, value in values.items() if claim.contains(value)), None)
-            if k is not None:
+            others = [other for other in claims if other is not claim]
+            supported = not others or any(_agrees(other, averaging, result) for other in others)
+            if k is not None and supported:
                 yield f"{claim.model}: {claim.name} is the {averaging} Hits@{k} of these ranks"
                 break
+
+
+def _agrees(claim: Claim, averaging: str, result: Result) -> bool:
+    """Return True if a printed number is the value by an average and realistic ranks."""
+    protocol = TriedProtocol(claim.measure.side, "", "realistic", averaging)
+    value = _evaluate_protocol(claim.measure, protocol, result)
+    return value is not None and not math.isnan(value) and claim.contains(value)
 
 
 def ranks_by_filter(
