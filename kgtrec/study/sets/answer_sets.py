@@ -67,9 +67,9 @@ def answer_sets(
         ``top:K``: the K best candidates (Max-K of Mei et al. 2018). ``conformal:A``: the k best,
         where k is chosen on valid so that sets contain an answer with probability 1 - A or more. Of
         scores also: ``conformal-gap:A``, candidates within a distance of the best score;
-        ``threshold:T``, candidates at T or better; ``threshold:best-f1`` and ``threshold:precision=P``, where T has
-        the highest micro F1 on valid, or is the lowest that reaches a micro precision there.
-        ``lists``: what each list names; an empty list abstains.
+        ``threshold:T``, candidates at T or better; ``threshold:best-f1`` and
+        ``threshold:precision=P``, where T has the highest micro F1 on valid, or is the lowest that
+        reaches a micro precision there. ``lists``: what each list names; an empty list abstains.
     questions : Questions, optional
         Questions of the scores.
     valid, valid_questions : optional
