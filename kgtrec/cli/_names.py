@@ -44,7 +44,7 @@ HEADINGS = {
     "Pooling and judging": (
         "--judge --depth --sample --sample-questions --places --by-category --rules --blank "
         "--by-rule --by-relation --stratified --in-relation-order --annotators --overlap --batch "
-        "--port --no-browser --link --facts --evidence --sources --reverse --within --top "
+        "--port --no-browser --link --facts --evidence --sources --asked --reverse --within --top "
         "--examples --alpha"
     ),
     "Parts of a job": (

@@ -338,14 +338,24 @@ def export(sheet: str, output: str | None) -> Report:
     default="optional",
 )
 @shared.reads("--sources", "Verified sources, a host per line: report links to other hosts.")
-def check(files: tuple[str, ...], evidence: str, sources: str | None) -> Report:
+@shared.reads(
+    "--asked",
+    "The unfilled sheet, or the folder of all: report missing lines, other triples and changed "
+    "questions.",
+    metavar="SHEET|FOLDER",
+)
+def check(files: tuple[str, ...], evidence: str, sources: str | None, asked: str | None) -> Report:
     """List unknown labels, duplicates, contradictions and malformed lines; exit code 2 if any.
+
+    Spreadsheet programs lose and change lines. --asked compares each SHEET with the one that
+    `kgtrec judge sheets` wrote, in any order of lines.
 
     --evidence and --sources check the links as Zhou et al. do (2022, section 3.1). A source covers
     its subdomains: wikipedia.org allows en.wikipedia.org.
 
     \b
     kgtrec judge check sheets/*.judged.tsv
+    kgtrec judge check returned/*.tsv --asked sheets
     kgtrec judge check sheets/*.judged.tsv --evidence required --sources sources.txt
     """
     from kgtrec.study.judging import evidence as links
@@ -359,11 +369,15 @@ def check(files: tuple[str, ...], evidence: str, sources: str | None) -> Report:
         if not faults:
             sheet = journals.read_judged_sheet(file)
             faults = links.find_missing_evidence(sheet.items, evidence == "required", hosts)
+            if asked:
+                faults += sheet_files.find_changes(sheet, sheet_files.read_asked(asked, file))
+                faults.sort()
         lines += [f"{file}:{fault.line}: {fault.problem}; {fault.hint}" for fault in faults]
         if faults:
             n_faults += len(faults)
             faulty.append(str(file))
-        lines.append(f"{file}: {_count_text(sheet)}, {len(faults):,} faults")
+        word = "fault" if len(faults) == 1 else "faults"
+        lines.append(f"{file}: {_count_text(sheet)}, {len(faults):,} {word}")
     error = ""
     if faulty:
         word = "fault" if n_faults == 1 else "faults"

@@ -129,6 +129,72 @@ def scan_sheet(path: PathName) -> tuple[Sheet, list[Fault]]:
     return Sheet(str(path), tuple(items.values())), sorted(file.faults)
 
 
+def read_asked(path: PathName, sheet: PathName) -> Sheet:
+    """Read the sheet that an annotator was given to fill in.
+
+    Parameters
+    ----------
+    path : path
+        The unfilled sheet, or the folder of the unfilled sheets, which has it under the name of
+        `sheet` without ``.judged``.
+    sheet : path
+        The filled sheet.
+
+    Raises
+    ------
+    FileError
+        The folder has no such sheet.
+    UsageError
+        Both are the same file, which would always agree.
+    Faults
+        The unfilled sheet is malformed.
+    """
+    source = fspath(path)
+    if is_folder(source):
+        name = re.sub(r"(\.judged)?\.(tsv|txt)$", "", Path(sheet).name) + ".tsv"
+        source = os.path.join(source, name)
+        if not exists(source):
+            problem = f"the folder has no {name!r}, the unfilled sheet of {fspath(sheet)}"
+            hint = f"name filled sheets like these, or name the sheet itself in {argument('asked')}"
+            raise FileError(path, found=problem, hint=hint)
+    if os.path.realpath(source) == os.path.realpath(sheet):
+        raise UsageError(
+            f"{fspath(sheet)} would be compared with itself; name the unfilled sheet in "
+            f"{argument('asked')}: `kgtrec judge sheets` writes it again from the same pool and "
+            "seed"
+        )
+    return read_sheet(source)
+
+
+def find_changes(sheet: Sheet, asked: Sheet) -> list[Fault]:
+    """List how a filled sheet differs from the unfilled one, apart from answers and their order.
+
+    These are triples that were not asked, questions with another text, and missing triples, which
+    have the line of the unfilled sheet. Sorted by line.
+    """
+    given = {item.triple: item for item in asked.items}
+    triples = {item.triple for item in sheet.items}
+    if triples.isdisjoint(given):
+        problem = f"none of its triples is in {asked.path}"
+        return [Fault(1, problem, "compare it with the sheet that it was made from")]
+    faults = []
+    for item in sheet.items:
+        source = given.get(item.triple)
+        shown = repr(" ".join(item.triple))
+        if source is None:
+            problem = f"{shown} is not asked in {asked.path}"
+            faults.append(Fault(item.line, problem, "restore the line"))
+        elif item.question and source.question and item.question != source.question:
+            problem = f"the question of {shown} is {item.question!r}, but was {source.question!r}"
+            hint = "restore it, and ask again if the answer is to the other question"
+            faults.append(Fault(item.line, problem, hint))
+    for item in asked.items:
+        if item.triple not in triples:
+            problem = f"{' '.join(item.triple)!r} is missing (line {item.line} of {asked.path})"
+            faults.append(Fault(item.line, problem, "restore the line"))
+    return sorted(faults)
+
+
 def write_sheet(path: PathName, items: Iterable[Item]) -> None:
     """Write a sheet whole or not at all; InputError if a cell has a tab or a line end in it."""
     write_lines(path, [COLUMNS, *(tuple(map(cell_of, item.cells())) for item in items)])

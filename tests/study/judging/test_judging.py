@@ -46,8 +46,11 @@ from kgtrec.study.judging.questions import (
 from kgtrec.study.judging.sheets import (
     Item,
     PooledTriple,
+    Sheet,
     annotator_of,
+    find_changes,
     make_batches,
+    read_asked,
     read_sheet,
     scan_sheet,
     write_sheet,
@@ -528,6 +531,54 @@ def test_missing_evidence_in_plain_words(rows: list, required: bool, sources: se
             due.append((line, lacks))
     faults = find_missing_evidence(items, required, sources)
     assert [(fault.line, "without a link" in fault.problem) for fault in faults] == due
+
+
+@given(st.data())
+def test_changes_of_a_sheet_in_plain_words(data: st.DataObject) -> None:
+    asked = [Item("h", "r", f"t{k}", f"Is it t{k}?", line=k + 2) for k in range(6)]
+    kinds = data.draw(
+        st.lists(st.sampled_from(["kept", "lost", "moved", "asks"]), min_size=6, max_size=6)
+    )
+    filled, lost, strange, other = [], [], [], []
+    for item, kind in zip(data.draw(st.permutations(asked)), kinds, strict=True):
+        line = len(filled) + 2
+        tail, question = item.tail, item.question
+        if kind == "moved":
+            tail = f"x{tail}"
+            strange.append(line)
+        if kind == "asks":
+            question = data.draw(st.sampled_from(["", "Is it?"]))
+            other += [line] * (question != "")
+        if kind in ("lost", "moved"):
+            lost.append(item.line)
+        if kind != "lost":
+            filled.append(Item("h", "r", tail, question, "Y", "http://x", "note", line))
+    faults = find_changes(Sheet("filled", tuple(filled)), Sheet("asked", tuple(asked)))
+    if len(lost) == len(asked):
+        assert [fault.problem for fault in faults] == ["none of its triples is in asked"]
+        return
+    assert faults == sorted(faults)
+    assert [f.line for f in faults if f"missing (line {f.line} of asked)" in f.problem] == sorted(
+        lost
+    )
+    assert [f.line for f in faults if "not asked in asked" in f.problem] == strange
+    assert [f.line for f in faults if f.problem.startswith("the question of")] == other
+    assert len(faults) == len(lost) + len(strange) + len(other)
+
+
+@pytest.mark.parametrize(
+    "name", ["ann.b.batch1.tsv", "ann.b.batch1.judged.tsv", "ann.b.batch1.txt"]
+)
+def test_the_unfilled_sheet_is_found_by_name(name: str, tmp_path: Path) -> None:
+    folder = tmp_path / "sheets"
+    folder.mkdir()
+    for k in (1, 2):
+        write_sheet(folder / f"ann.b.batch{k}.tsv", [Item("h", "r", f"t{k}")])
+    assert read_asked(folder, tmp_path / name).items[0].tail == "t1"
+    assert read_asked(folder / "ann.b.batch2.tsv", tmp_path / name).items[0].tail == "t2"
+    (tmp_path / name).symlink_to(folder / "ann.b.batch1.tsv")
+    with pytest.raises(UsageError, match="compared with itself"):
+        read_asked(folder, tmp_path / name)
 
 
 def test_sources_are_read(tmp_path: Path) -> None:
