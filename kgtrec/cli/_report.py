@@ -277,6 +277,14 @@ def _list_files(role: str, path: str) -> Iterable[str]:
 # -- Commands --------------------------------------------------------------------------------------
 
 
+def _with_help(error: click.MissingParameter) -> click.MissingParameter:
+    """Return the error of a missing option with the first sentence of its help."""
+    text = getattr(error.param, "help", None)
+    if not text:
+        return error
+    return click.MissingParameter(text.split(". ")[0].rstrip(".") + ".", error.ctx, error.param)
+
+
 class Command(click.Command):
     """A command that returns a `Report`; checks its files before, and shows the report after.
 
@@ -322,8 +330,10 @@ class Command(click.Command):
         try:
             with in_options(self):
                 return super().parse_args(ctx, args)
-        except BaseException:
+        except BaseException as error:
             ctx.close()
+            if isinstance(error, click.MissingParameter):
+                raise _with_help(error) from None
             raise
 
     def invoke(self, ctx: click.Context) -> Any:
