@@ -43,6 +43,9 @@ SHADES = ("#ffffff", "#a9cbe6", "#4292c6", "#08306b")
 STARS = ("", "*", "**", "***")
 """Marks without a significant difference, and for p below the level, 1/5 and 1/50 of it."""
 
+KEPT = {"triples": "test triples", "judgements": "relevant judgements"}
+"""What `sensitivity` keeps random parts of, by the unit of its result."""
+
 CORRECTIONS = {"holm": "Holm's", "bh": "BH's", "bonferroni": "Bonferroni's", "none": "plain"}
 
 
@@ -406,7 +409,7 @@ def sensitivity(result: Sensitivity) -> Figure:
     bands = result.spread() if many <= BANDS else ()
     draw_lines(axes, zip(result.titles, repeat(share), result.mean(), *bands), spaced=True)
     axes.set(
-        xlabel="test triples kept (%)",
+        xlabel=f"{KEPT[result.unit]} kept (%)",
         ylabel="Kendall's τ to the whole test set",
         xlim=(0, 100),
         ylim=(None, 1.02),

@@ -441,6 +441,16 @@ def test_sensitivity_has_bands_where_these_can_be_told_apart() -> None:
         assert len(figure.axes[0].collections) == (n if n <= drawing.BANDS else 0)
 
 
+@pytest.mark.parametrize(
+    ("unit", "label"),
+    [("triples", "test triples kept (%)"), ("judgements", "relevant judgements kept (%)")],
+)
+def test_sensitivity_names_what_is_kept(unit: str, label: str) -> None:
+    shares, tau = np.array([0.1, 0.5, 0.9]), np.ones((1, 3, 2))
+    result = Sensitivity(("m",), ("m",), NAMES, shares, tau, 100, 0, unit)
+    assert drawing.sensitivity(result).axes[0].get_xlabel() == label
+
+
 def test_depth_curves_with_and_without_intervals() -> None:
     rows = [[1, 2, 3, 4], [1, 2, 4, 3], [4, 3, 2, 1]]
     figure = drawing.depth_curves(depth_curves({"mrr": rows}, (0, 2, 5)))
