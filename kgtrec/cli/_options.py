@@ -306,7 +306,9 @@ def resampling(options: Mapping[str, Any]) -> Resampling:
     return Resampling(options["ci"], options["resamples"], options["seed"])
 
 
-_NEXT_MEASURE = re.compile(r",\s*(?=11pt_avg|[A-Za-z]{2}|[GPRgpr](?:[._@(,]|$))(?![^(]*\))")
+_NEXT_MEASURE = re.compile(
+    r",\s*(?=11pt_avg|[A-Za-z]{2}|(?:[GPRgpr]|[Ff]1)(?:[._@(,]|$))(?![^(]*\))"
+)
 """Comma before another measure; in ``P.5,10`` and ``rbp.p=0.5,p=0.8`` parameters follow it."""
 
 

@@ -211,6 +211,8 @@ def test_commas_of_parameters_stay_in_measures() -> None:
         "p@10",
         "P_10",
         "R@5",
+        "F1@5",
+        "f1_10",
         "rbp.p=0.5,p=0.8",
         "utility.1,-1,0,0",
         "ndcg.1=3,2=9",
