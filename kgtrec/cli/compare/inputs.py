@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kgtrec._internal.arguments import MOST_PERMUTATIONS
+from kgtrec._internal.locations import exists
 from kgtrec.cli import _options as shared
 from kgtrec.cli._ranks import list_files, load_comparable
 from kgtrec.errors import UsageError
@@ -81,11 +83,18 @@ def name_systems(
     twice = next((file for n, file in enumerate(files) if file in files[:n]), None)
     shared.refuse(
         (twice is not None, f"{twice!r} is named twice; name each system once"),
-        (len(files) < least, f"one file cannot be compared ({files[0]!r}); give two or more"),
+        (len(files) < least, _describe_single(files[0])),
     )
     _check_kinds((*files, str(qrels)) if qrels else files, bool(qrels))
     name = shared.run_names if qrels else shared.system_names
     return dict(zip(name(files, names), files, strict=True))
+
+
+def _describe_single(file: str) -> str:
+    """Say why one file is not enough; a pattern that no file matches reaches us unchanged."""
+    if glob.has_magic(file) and not exists(file):
+        return f"no file matches {file!r}; check the name and the folder"
+    return f"one file cannot be compared ({file!r}); give two or more"
 
 
 def _check_kinds(files: tuple[str, ...], runs: bool) -> None:
