@@ -141,7 +141,8 @@ class SystemComparison(ShownAsTables):
                 head += f"{first} is better than {second}"
             else:
                 head += f"{first} and {second} do not differ significantly"
-            return f"{head} ({self.method()}: p {'' if p < LEAST_P else '= '}{p:.4g})."
+            tested = f"{self.method()}: p {'' if p < LEAST_P else '= '}{p:.4g}"
+            return f"{head} ({self._difference()}; {tested})."
         if not tied:
             head += f"{names[best]} is better than every other system"
         elif np.ptp(self.samples.means()) == 0:
@@ -153,6 +154,13 @@ class SystemComparison(ShownAsTables):
             head += f"{names[best]} comes first, but is not significantly better than {others}"
         pairs = f"{n_better} of {n_pairs} pairs differ at p < {self.level:g}"
         return f"{head}; {pairs} ({self.method()})."
+
+    def _difference(self) -> str:
+        """Return the difference of the only pair and its interval in words."""
+        values = [float(cell) for cell in self.pair_table().rows[0][2:5]]
+        difference, low, high = (f"{value:,.{self.samples.digits}f}" for value in values)
+        percent = f"{self.resampling.percent:g}%"
+        return f"difference {difference}, {percent} interval {low} to {high}"
 
     def to_dict(self) -> dict[str, object]:
         """Return all values in plain types for JSON."""

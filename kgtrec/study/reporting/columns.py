@@ -80,6 +80,7 @@ class ModelColumn:
     - beaten: Rows of the models that each model significantly beats; None if not tested.
     - deviations: Standard deviation over the runs of each model; NaN for a single run. Empty if no
       model has several.
+    - runs: Number of runs of each model; empty if no model has several.
     """
 
     dataset: str
@@ -88,6 +89,7 @@ class ModelColumn:
     digits: int
     beaten: tuple[tuple[int, ...], ...] | None = None
     deviations: tuple[float, ...] = ()
+    runs: tuple[int, ...] = ()
 
     def format_values(self) -> list[str]:
         """Return the values as printed in the table; an en dash for NaN."""

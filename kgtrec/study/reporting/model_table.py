@@ -6,7 +6,7 @@ The caption describes the evaluation: graph, split, filter, candidates, averages
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from statistics import fmean, stdev
@@ -100,6 +100,14 @@ def _average(averaging: str, protocol: Protocol, counted: bool) -> str:
     if counted:
         return text.format(instances=protocol.instances, questions=protocol.questions)
     return text.replace("{instances:,} ", "").replace("{questions:,} ", "")
+
+
+def _describe_runs(counts: Collection[int]) -> str:
+    """Return the sentence on means over runs from the numbers of runs that models have."""
+    least, most = min(n for n in counts if n > 1), max(counts)
+    runs = f"{most} runs" if least == most else f"{least} to {most} runs"
+    single = "; models without a deviation have a single run" if 1 in counts else ""
+    return f"Mean and standard deviation over {runs}{single}."
 
 
 def _ties(measures: Sequence[Measure]) -> str:
@@ -282,8 +290,8 @@ class ModelTable(ShownInLines):
             _ties(measures),
             *filter(None, [explain_places(p for c in self.columns for p in c.mark_best())]),
         ]
-        if any(column.deviations for column in self.columns):
-            sentences.append("Mean and standard deviation over runs.")
+        if counts := {n for column in self.columns for n in column.runs if n}:
+            sentences.append(_describe_runs(counts))
         if self.significance is not None and any(c.beaten is not None for c in self.columns):
             marks = f"Superscripts: significantly better than these ({self.significance.method()})"
             untested = [c.measure.title for c in self.columns if c.beaten is None]
@@ -435,7 +443,8 @@ def _columns(
         means = tuple(map(_mean, values))
         spread = tuple(map(_deviation, values)) if several else ()
         beaten = _find_beaten(ranks, measure, models, significance) if significance else None
-        columns.append(ModelColumn(dataset, measure, means, measure.digits, beaten, spread))
+        counts = tuple(map(len, values)) if several else ()
+        columns.append(ModelColumn(dataset, measure, means, measure.digits, beaten, spread, counts))
     return columns
 
 

@@ -368,6 +368,19 @@ def test_tables_turn_pairs_to_the_better_system() -> None:
     assert "s1 is better than every other system; 3 of 3 pairs" in one.sentence()
 
 
+def test_the_sentence_on_a_pair_has_the_difference_of_the_better_and_its_interval() -> None:
+    rng = np.random.default_rng(3)
+    rank = rng.integers(1, 50, (200, 1)) + np.array([9.0, 0.0]) + rng.random((200, 2))
+    for values, higher in ((rank, False), (-rank, True)):
+        resampling = Resampling(resamples=300, percent=90.0)
+        compared = compare(samples(values, higher_is_better=higher), "t", resampling=resampling)
+        gap = float(np.mean(values[:, 1] - values[:, 0]))
+        _, _, _, low, high, *_ = compared.pair_table().rows[0]
+        assert low < gap < high
+        words = f"difference {gap:,.4f}, 90% interval {low:,.4f} to {high:,.4f}; paired t-test"
+        assert f": s1 is better than s0 ({words}" in compared.sentence()
+
+
 def runs(name: int, n: int, noise: float, level: float = 1.0, seed: int = 0) -> list[Ranks]:
     """Runs of one system: scores have a common part and one per run."""
     questions = graph(seed).questions("test")

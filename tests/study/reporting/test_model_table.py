@@ -329,4 +329,8 @@ def test_several_runs_of_a_model_are_a_mean_with_its_deviation(ranks, tmp_path):
         assert column.values[0] == pytest.approx(mean(values))
         assert column.deviations[0] == pytest.approx(stdev(values))
         assert math.isnan(column.deviations[1])
+    alone = "; models without a deviation have a single run."
+    assert f"Mean and standard deviation over {len(more)} runs{alone}" in table.caption()
+    uneven = table_of_models({"g": {"two": more[:2], "all": more}}, ["mrr"])
+    assert f"deviation over 2 to {len(more)} runs." in uneven.caption()
     compile_typst(typst(table), tmp_path)
