@@ -31,7 +31,8 @@ PASSED = (
     "top:K, the K best (Max-K, Mei et al. 2018); conformal:A, as many as contain the answer with "
     "probability 1 - A, chosen on --valid. Of --scores also conformal-gap:A, within a distance of "
     "the best score; threshold:T; threshold:best-f1 or threshold:precision=P, chosen on --valid. "
-    "Of --predictions: lists. Repeatable: compare policies by paired tests over questions.",
+    "Of --predictions: lists. Repeatable: compare policies by paired tests over "
+    "questions.",
     required=True,
     multiple=True,
     metavar="NAME",
