@@ -242,9 +242,14 @@ def _table_rules(options: Options, by_parts: bool, tables: bool) -> Rules:
     of_models = page or (not by_parts and tables)
     return (
         (
-            typed and not of_models,
+            typed and not of_models and by_parts,
+            f"{', '.join(typed)}: only a table of models has these; leave out --by, --ratios and "
+            "--rank-types for it; for models on parts, use kgtrec compare parts with --by and -m",
+        ),
+        (
+            typed and not of_models and not by_parts,
             f"{', '.join(typed)}: only a table of models has these; add --columns, or --format "
-            "latex, markdown, html, typst or csv, and leave out --by, --ratios and --rank-types",
+            "latex, markdown, html, typst or csv",
         ),
         (
             page and (by_parts or keys or form != "table" or len({*typed} - PAGE_OPTIONS)),
