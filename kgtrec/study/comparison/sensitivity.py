@@ -67,9 +67,9 @@ def data_sensitivity_of_runs(
     runs : mapping of str to path, RunColumns, or mapping of query to document to score
         By the names of the systems, three at least.
     measures : sequence of str
-        map_cut_K, ndcg_cut_K, recall_K, P_K, success_K or recip_rank, with tied documents in
-        trec_eval's order, by name; a warning says if ties matter. Or kg_mrr, kg_hits.K or kg_mr, of
-        which both ends are compared.
+        map, map_cut_K, ndcg_cut_K, recall_K, P_K, success_K, recip_rank or recip_rank_cut_K, with
+        tied documents in trec_eval's order, by name; a warning says if ties matter. Or kg_mrr,
+        kg_hits.K or kg_mr, of which both ends are compared.
     entities : int, optional
         Number of entities of the graph; kg_mr needs it.
     shares, repeats, seed, threads, progress

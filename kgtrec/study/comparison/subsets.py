@@ -27,6 +27,7 @@ from kgtrec.results.result import Result
 from kgtrec.study.comparison.samples import transform_of
 from kgtrec.trec.eval.kg_metrics import is_worst_end, value_of_answers
 from kgtrec.trec.measures.names import Column, resolve
+from kgtrec.trec.measures.rows import TABLE
 
 SubsetValues = Callable[[Bools], Float64]
 """A function of subsets, bool (B, n_triples), that returns the values of a measure on them.
@@ -436,7 +437,7 @@ def _parse_trec_measure(name: str) -> tuple[str, int]:
     """Return the measure and its cutoff (0: none); UsageError unless it follows from ranks."""
     columns = resolve([name])
     if len(columns) != 1 or columns[0].measure not in _SEEN:
-        known = [measure if measure == "recip_rank" else f"{measure}_K" for measure in _SEEN]
+        known = [f"{measure}_K" if TABLE[measure].kind == "rank" else measure for measure in _SEEN]
         known += ["kg_mrr", "kg_hits.K", "kg_mr"]
         raise UsageError(
             f"{name!r} has no value on parts of the judgements; {must_be(name, known)}"
@@ -520,9 +521,11 @@ def _within(rank: Float64, k: int) -> Float64:
 _Row = tuple[str, Callable[[Float64, int], Float64]]
 
 _SEEN: dict[str, _Row] = {
+    "map": ("place", lambda rank, k: 1.0 / rank),
     "map_cut": ("place", lambda rank, k: np.where(rank <= k, 1.0 / rank, 0.0)),
     "success": ("first", _within),
     "recip_rank": ("first", lambda rank, k: 1.0 / rank),
+    "recip_rank_cut": ("first", lambda rank, k: np.where(rank <= k, 1.0 / rank, 0.0)),
     "ndcg_cut": ("each", lambda rank, k: np.where(rank <= k, 1.0 / np.log2(rank + 1.0), 0.0)),
     "recall": ("each", _within),
     "P": ("each", _within),

@@ -50,6 +50,8 @@ KEYS = (
     "tail.macro.P_5",
     "both.macro.success_3",
     "both.macro.recip_rank",
+    "both.macro.recip_rank_cut_3",
+    "tail.macro.map",
     "both.realistic.stratified.mrr(0.5,0.5)",
     "tail.realistic.stratified.hits@3(-0.5,-1)",
     "both.realistic.micro.median_rank",

@@ -26,7 +26,10 @@ from kgtrec.trec.measures.names import resolve
 # Ties in runs are drawn.
 pytestmark = pytest.mark.filterwarnings("ignore::kgtrec.errors.TieWarning")
 
-MEASURES = ("map_cut_3", "ndcg_cut_3", "recip_rank", "success_1", "recall_5", "P_5", "map_cut_20")
+MEASURES = (
+    *("map_cut_3", "ndcg_cut_3", "recip_rank", "success_1", "recall_5", "P_5", "map_cut_20"),
+    *("map", "recip_rank_cut_2"),
+)
 DOCUMENTS = [f"d{number}" for number in range(9)]
 
 
