@@ -145,7 +145,7 @@ of_trec_eval = shared.all_of(
         metavar="LEVEL[.QUERY]",
         callback=_debug_level,
     ),
-    shared.flag("-o", "Ignored, as in trec_eval.", expose_value=False),
+    shared.flag("-o old_output", "Ignored, as in trec_eval: redirect the output with > FILE."),
     shared.option("--old-format", expose_value=False, hidden=True),
     shared.flag(
         "-v --version",
@@ -300,8 +300,10 @@ def _evaluate(
     try:
         with request.read_ahead() as ahead:  # until numpy is loaded
             scored = score(request, ahead)  # all runs, before anything is printed
-    except FileError:
+    except FileError as error:
         _refuse_ranks(qrels, runs)
+        if options["old_output"] and not os.path.exists(error.path):
+            error.add("; -o is ignored, as in trec_eval; to write a file, redirect: > FILE")
         raise
     notes = []
     for run in scored:
