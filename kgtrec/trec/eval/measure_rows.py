@@ -78,6 +78,11 @@ class TieValues(NamedTuple):
     maximum: Rows
     queries: int
 
+    def __repr__(self) -> str:
+        """Name the measures and count the queries; the rows of all queries are thousands."""
+        measures = ", ".join(next(iter(self.value.values()), {}))
+        return f"<TieValues of {len(self.value):,} queries, {self.queries:,} affected: {measures}>"
+
 
 class ArrayValues(NamedTuple):
     """Values per query as arrays, and the summary over queries, both by name of the measure."""
