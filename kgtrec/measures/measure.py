@@ -177,6 +177,7 @@ _TREC_TITLES = {
     "recall_": "R@",
     "success_": "Success@",
     "recip_rank": "RR",
+    "recip_rank_cut_": "RR@",
 }
 
 
