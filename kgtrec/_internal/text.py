@@ -139,3 +139,18 @@ def group_equal(named: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     for name, text in named:
         names.setdefault(text, []).append(name)
     return names
+
+
+_NEXT_MEASURE = re.compile(
+    r"(?:,\s*|\s+)(?=11pt_avg|[Ff]1|[A-Za-z]{2}|[GPRgpr](?:[._@(,\s]|$))(?![^(]*\))"
+)
+"""Comma or blanks before another measure, outside parentheses.
+
+In ``P.5,10`` and ``rbp.p=0.5,p=0.8``, parameters follow the comma.
+"""
+
+
+def split_measures(texts: Iterable[str]) -> tuple[str, ...]:
+    """Split lists of measures: ``mrr,P.5,10`` is mrr and ``P.5,10``, ``AP RR@10`` is AP and
+    RR@10."""
+    return tuple(name for text in texts for name in _NEXT_MEASURE.split(text.strip()))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kgtrec._internal.arguments import MOST_PARTS
+from kgtrec._internal.text import split_measures
 from kgtrec.cli._names import long_name
 from kgtrec.cli._report import (
     DRAW,
@@ -142,7 +143,7 @@ def measures(names: str, text: str, metavar: str = "NAME", **settings: Any) -> D
         text,
         multiple=True,
         metavar=f"{metavar},{metavar},...",
-        callback=lambda _context, _parameter, typed: split_measures(typed),
+        callback=lambda _context, _parameter, typed: read_measures(typed),
         **settings,
     )
 
@@ -306,22 +307,16 @@ def resampling(options: Mapping[str, Any]) -> Resampling:
     return Resampling(options["ci"], options["resamples"], options["seed"])
 
 
-_NEXT_MEASURE = re.compile(
-    r",\s*(?=11pt_avg|[A-Za-z]{2}|(?:[GPRgpr]|[Ff]1)(?:[._@(,]|$))(?![^(]*\))"
-)
-"""Comma before another measure; in ``P.5,10`` and ``rbp.p=0.5,p=0.8`` parameters follow it."""
-
-
 class MeasureNames(tuple[str, ...]):
     """Names of measures, and the texts that the user typed, which may be lists of names."""
 
     typed: tuple[str, ...] = ()
 
 
-def split_measures(typed: Iterable[str]) -> MeasureNames:
-    """Split lists of measures: ``mrr,P.5,10`` are mrr and ``P.5,10``."""
+def read_measures(typed: Iterable[str]) -> MeasureNames:
+    """Split lists of measures, and keep the texts."""
     texts = tuple(typed)
-    names = MeasureNames(name for text in texts for name in _NEXT_MEASURE.split(text))
+    names = MeasureNames(split_measures(texts))
     names.typed = texts
     return names
 

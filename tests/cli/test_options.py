@@ -16,8 +16,8 @@ import pytest
 from slow import slow_after
 from transcripts import run_command
 
-from kgtrec._internal.text import LONGEST_MESSAGE, visible
-from kgtrec.cli._options import choose_columns, split_measures
+from kgtrec._internal.text import LONGEST_MESSAGE, split_measures, visible
+from kgtrec.cli._options import choose_columns, read_measures
 from kgtrec.trec.measures.rows import NICKNAMES, TABLE
 
 
@@ -225,6 +225,9 @@ def test_commas_of_parameters_stay_in_measures() -> None:
     random.Random(0).shuffle(names)
     assert split_measures([",".join(names)]) == tuple(names)
     assert split_measures([", ".join(names[::2]), *names[1::2]]) == tuple(names[::2] + names[1::2])
-    typed = split_measures(["mrr, all,map", "mr,hits@1"])  # one is a column of a table
+    typed = read_measures(["mrr, all,map", "mr,hits@1"])  # one is a column of a table
     assert choose_columns(typed, {"mrr, all,map"}.__contains__) == ["mrr, all,map", "mr", "hits@1"]
+    assert split_measures([" ".join(names)]) == tuple(names)  # as ir_measures' program
+    assert split_measures([" AP P.5, 10\tRR@10 "]) == ("AP", "P.5, 10", "RR@10")
+    assert split_measures(["nDCG(dcg='log2', rel=2)@5 map"]) == ("nDCG(dcg='log2', rel=2)@5", "map")
     assert split_measures(["P.5,x"]) == ("P.5,x",)  # a wrong parameter, for its message

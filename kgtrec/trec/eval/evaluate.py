@@ -430,8 +430,8 @@ def summarise(values: Mapping[str, Mapping[str, Any]], measures: Iterable[object
 def _names(measures: Iterable[Any]) -> list[str]:
     """Return names of measures, or of a single one; str() of a measure of ir_measures is its
     name."""
-    if isinstance(measures, str):
-        return [measures]
+    if isinstance(measures, str) or type(measures).__module__.startswith("ir_measures."):
+        return [str(measures)]
     if not isinstance(measures, Iterable):
         raise UsageError(
             f"{argument('measures', measures)} has no names; give some, such as ['map_cut_20']"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
 from kgtrec._internal.argument_names import argument
+from kgtrec._internal.text import split_measures
 from kgtrec.errors import UsageError, suggestion
 from kgtrec.trec.measures.rows import ANSWER_ROWS, FORMATS, NICKNAMES, TABLE, TrecMeasure, nickname
 from kgtrec.trec.measures.trec_measure import EXPONENTIAL, WrongParameters, parameters_of
@@ -197,7 +198,7 @@ def _resolve_cached(
     settled: set[str] = set()
     unknown: list[str] = []
     wrong: list[str] = []
-    for position, full_name in enumerate(_split_lists(measures)):
+    for position, full_name in enumerate(split_measures(measures)):
         try:
             name, settings = _take_settings(full_name)
         except WrongParameters as error:
@@ -314,12 +315,6 @@ def _why_no_setting(name: str, measure: str, settings: dict[str, Any]) -> str:
     return ""
 
 
-def _split_lists(measures: Iterable[str]) -> Iterator[str]:
-    """Yield each name alone: ``kg_mrr,kg_hits.1,10`` is a list."""
-    for name in measures:
-        yield from re.split(r",(?!\d)", name) if name.startswith("kg_") else [name]
-
-
 def _of_other_formats(measures: Iterable[str], qrels_format: str | None) -> list[str]:
     """Write messages about measures for other formats of judgements."""
     if qrels_format is None:
@@ -372,7 +367,7 @@ def list_ignored_parameters(measures: Iterable[str]) -> list[str]:
     """List the names of ``-m`` whose parameters `resolve` with ``command_line`` ignores."""
     seen: set[str] = set()
     ignored = []
-    for name in _split_lists(measures):
+    for name in split_measures(measures):
         measure, separator, _ = _split(name, command_line=True)
         if separator == "." and measure not in ANSWER_ROWS:
             if measure in seen or measure in NICKNAMES or TABLE[measure].kind == "ignored":
