@@ -442,6 +442,11 @@ def _parse_trec_measure(name: str) -> tuple[str, int]:
         raise UsageError(
             f"{name!r} has no value on parts of the judgements; {must_be(name, known)}"
         )
+    if columns[0].judged_only or columns[0].level not in (None, 1):
+        raise UsageError(
+            f"{name!r}: parts are of the judgements from relevance 1, and documents without one "
+            f"stay in the lists; give {columns[0].plain.name!r} without rel and judged_only"
+        )
     return columns[0].measure, int(columns[0].cutoff or 0)
 
 
