@@ -142,7 +142,6 @@ def compared(sound: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
             (("depths", *POOLED, "--resamples", "200"), ("pool depth (bars: 95% intervals)",)),
             (RANKS, ("a", "MRR (instances)")),
             (("stability", *RANKS[:3], "--repeats", "2"), ("micro MRR", "test triples kept (%)")),
-            (("stability", *JUDGED, "--repeats", "2"), ("judgements kept (%)",)),
             (("power", *RANKS[:3]), ("p (t test)", "pair of systems, largest p-value first")),
             ((*JUDGED, *QUICK), ("a", "map_cut_20 (queries)")),
             (
