@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from kgtrec._internal.locations import is_folder
+from kgtrec._internal.locations import is_folder, url_text
 from kgtrec.cli._options import system_names
 from kgtrec.cli._report import File, warn
 from kgtrec.errors import UsageError, refuse_if
@@ -120,13 +120,12 @@ def list_files(
 
         jobs = list_finished_ranks(file)
         kinds = sorted({(graph, protocol) for graph, protocol, _, _ in jobs})
-        first = f"{file.rstrip('/')}/ranks/graph={kinds[0][0]}/protocol={kinds[0][1]}/*/*.parquet"
         refuse_if(
             (bool(names), f"--name is for files; {file} is a folder, leave --name out"),
             (
                 alike and len(kinds) > 1,
                 f"{file} has ranks of {', '.join(f'{each[0]} ({each[1]})' for each in kinds)}; "
-                f"compare those of one: {first}",
+                f"give those of one: {url_text(str(jobs[0][3].parent.parent))}",
             ),
         )
         listed += [str(path) for _, _, _, path in jobs]

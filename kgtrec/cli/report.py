@@ -18,7 +18,9 @@ from kgtrec.cli._ranks import (
     bounds_block,
     bounds_by_key,
     list_batch_ranks,
+    list_files,
     load_ranks,
+    name_files,
     refuse_measures,
     warn_about,
 )
@@ -347,7 +349,7 @@ def _files_report(
     from kgtrec import Ranks, Result, read_graph
     from kgtrec.results.averages import averages_of
 
-    ranks = {file: Ranks.load(file) for file in files}
+    ranks = {name: Ranks.load(file) for name, file in name_files(files, ()).items()}
     results = _map_files(ranks, lambda each: Result(each, measures=measures))
     averages: dict[str, Averages] = {}
     if options["graph"] is not None:
@@ -406,7 +408,7 @@ def _parts_report(
     from kgtrec.study import read_relation_counts, reweight_table, spreads
     from kgtrec.study.stratified import coverage_note
 
-    loaded = load_ranks({file: file for file in files})
+    loaded = load_ranks(name_files(files, ()))
     results = {file: Result(ranks) for file, ranks in loaded.items()}
     if options["rank_types"]:
         return _rank_types_report(results, measures)
@@ -508,6 +510,7 @@ def _page_report(files: tuple[str, ...], options: Options) -> Report:
     from kgtrec.trec.files.run import read_run_columns
 
     runs = options["runs"]
+    files = list_files(files, options["names"])
     shared.refuse(shared.one_per_file("--run", runs, files))
     systems = _load_systems(files, options["names"])
     if len(systems) > 1:

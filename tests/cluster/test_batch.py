@@ -221,6 +221,36 @@ def test_a_failed_job_is_reported_and_the_others_go_on(batch, client) -> None:
     assert "a on one, test: failed: " in status
 
 
+def test_jobs_that_miss_the_same_file_name_it(batch: JobBatch) -> None:
+    first, second, *_ = (job for job in batch.jobs if job.graph == "one")
+    path = first.scores
+    alike = [
+        records.Outcome(replace(job, scores=path), "failed", f"{path}: No such file; correct it")
+        for job in (first, second)
+    ]
+    (line,) = records.describe_outcomes(alike)
+    assert line.startswith("2 jobs (")
+    assert line.endswith(f"): failed: {path}: No such file; correct it")
+    other = replace(second, scores="other.npy")
+    alike[1] = records.Outcome(other, "failed", "other.npy: No such file; correct it")
+    (line,) = records.describe_outcomes(alike)
+    assert line.endswith("): failed: No such file; correct it")
+
+
+def test_a_part_of_the_dataset_lists_its_jobs(batch, finished) -> None:
+    everything = records.list_finished_ranks(batch.output)
+    dataset = batch.output / "ranks"
+    assert records.list_finished_ranks(dataset) == everything
+    for folder in (dataset / "graph=one", dataset / "graph=one" / "protocol=test"):
+        below = [each for each in everything if each[3].is_relative_to(folder)]
+        assert below
+        assert records.list_finished_ranks(folder) == below
+    with pytest.raises(FileError, match="no ranks of a batch in this folder"):
+        records.list_finished_ranks(batch.output.parent)
+    with pytest.raises(FileError, match="no ranks of a batch in this folder"):
+        records.list_finished_ranks(batch.output / "records")
+
+
 def test_only_what_is_missing_damaged_or_changed_is_done(
     batch: JobBatch, finished: None, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

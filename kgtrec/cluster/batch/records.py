@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -33,7 +34,7 @@ from kgtrec._internal.locations import (
 )
 from kgtrec._internal.structured import parse_json
 from kgtrec._internal.table import Cell, Table
-from kgtrec._internal.text import group_equal, join_names
+from kgtrec._internal.text import join_names
 from kgtrec._version import __version__
 from kgtrec.cluster.batch.job_file import FILE_KEYS, Job, JobBatch, complete_key
 from kgtrec.cluster.content_hash import describe_files, hash_file, hash_text, label_files, stamps_of
@@ -41,11 +42,12 @@ from kgtrec.cluster.vectors import vector_files
 from kgtrec.errors import FileError, InputError, PathName, refuse
 from kgtrec.graph.formats import graph_files
 from kgtrec.measures import Measure
-from kgtrec.ranking.parquet import RANKS_OF_JOB
+from kgtrec.ranking.parquet import RANKS_OF_JOB, job_of
 from kgtrec.results.comparability import tolerance_text
 
 _FORMAT = 2  # 1: ranks without the column `rank`
 _CHECK = "check the job file's paths"
+_PART_OF_DATASET = re.compile("ranks$|graph=|protocol=|model=")  # names of its folders
 _MOST_NAMED = 5  # most jobs listed in one note
 
 
@@ -276,14 +278,22 @@ class Records:
 
 def describe_outcomes(outcomes: list[Outcome]) -> list[str]:
     """Return a line per job; jobs with the same state and fault share a line."""
-    groups = group_equal((outcome.job.name, describe_fault(outcome)) for outcome in outcomes)
-    single = {describe_fault(outcome): describe_outcome(outcome) for outcome in outcomes}
-    return [
-        single[fault]
-        if len(names) == 1
-        else f"{len(names)} jobs ({join_names(names, '; ')}): {fault}"
-        for fault, names in groups.items()
-    ]
+    groups: dict[str, list[Outcome]] = {}
+    for outcome in outcomes:
+        groups.setdefault(describe_fault(outcome), []).append(outcome)
+    return [_describe_alike(fault, alike) for fault, alike in groups.items()]
+
+
+def _describe_alike(fault: str, outcomes: list[Outcome]) -> str:
+    """Return a line about jobs with the same fault; it has a path if all jobs share the path."""
+    if len(outcomes) == 1:
+        return describe_outcome(outcomes[0])
+    names = join_names([outcome.job.name for outcome in outcomes], "; ")
+    details = {outcome.detail for outcome in outcomes}
+    shared = (
+        f"{outcomes[0].state}: {details.pop()}" if len(details) == 1 and any(details) else fault
+    )
+    return f"{len(outcomes)} jobs ({names}): {shared}"
 
 
 def describe_outcome(outcome: Outcome) -> str:
@@ -302,9 +312,10 @@ def describe_fault(outcome: Outcome) -> str:
 def list_finished_ranks(output: PathName) -> list[tuple[str, str, str, Path]]:
     """List the ranks in a batch's output folder: graph, protocol, model and path, sorted.
 
+    The folder may also be a part of the dataset of ranks, such as ``ranks/graph=G/protocol=P``.
     FileError if there are none.
     """
-    ranks = _list_ranks(output)
+    ranks = _list_ranks(output) or _list_part(output)
     if not ranks:
         hint = "give files of ranks, or the output folder of `kgtrec batch`"
         refuse(output, None, "no ranks of a batch in this folder", hint)
@@ -316,6 +327,18 @@ def _list_ranks(output: PathName) -> list[tuple[str, str, str, Path]]:
     folder = Path(output) / "ranks"
     matches = (RANKS_OF_JOB.fullmatch(name) for name in files_below(folder))
     return sorted((match[1], match[2], match[3], folder / match[0]) for match in matches if match)
+
+
+def _list_part(folder: PathName) -> list[tuple[str, str, str, Path]]:
+    """List the ranks in a part of a batch's dataset, like `_list_ranks`."""
+    if not _PART_OF_DATASET.match(Path(folder).name):
+        return []
+    ranks = []
+    for path in (Path(folder) / name for name in files_below(folder)):
+        if job := job_of(path):
+            graph, protocol, model = job
+            ranks.append((graph, protocol, model, path))
+    return sorted(ranks)
 
 
 def build_summary(outcomes: list[Outcome], measures: tuple[str, ...]) -> Table:
