@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -27,11 +28,24 @@ def progress_bar(total: int | None, unit: str, show: bool | None = None) -> Any:
         # Without tqdm, which takes longer to import than small work.
         return nullcontext(SimpleNamespace(disable=True, update=lambda n=1: None))
     if notebook and find_spec("ipywidgets") is not None:
-        from tqdm.notebook import tqdm
-    else:
-        from tqdm import tqdm
+        from tqdm.notebook import tqdm as notebook_bar
 
-    return tqdm(total=total, unit=f" {unit}", delay=1.0, leave=False)
+        return notebook_bar(total=total, unit=f" {unit}", delay=1.0, leave=False)
+    from tqdm import tqdm
+
+    return tqdm(total=total, unit=f" {unit}", delay=1.0, leave=False, **_missing_size())
+
+
+def _missing_size() -> dict[str, int]:
+    """Return columns and rows for tqdm if the terminal reports none, as those of containers may.
+
+    tqdm prints nothing on a terminal without columns and rows.
+    """
+    try:
+        size = os.get_terminal_size(sys.stderr.fileno())
+    except (AttributeError, OSError, ValueError):  # no terminal, or no standard error
+        return {}
+    return {} if min(size) > 0 else {"ncols": 80, "nrows": 24}
 
 
 _DELAY = 1.0  # seconds before a bar is shown
@@ -57,7 +71,12 @@ class JobBar:
 
             layout = "{percentage:.0f}%|{bar}| {desc} [{elapsed}, {remaining} left]"
             self._bar = tqdm(
-                total=total, initial=done, bar_format=layout, delay=_DELAY, leave=False
+                total=total,
+                initial=done,
+                bar_format=layout,
+                delay=_DELAY,
+                leave=False,
+                **_missing_size(),
             )
 
     @property

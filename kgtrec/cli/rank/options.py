@@ -367,7 +367,8 @@ def check_parts(options: Mapping[str, Any]) -> None:
     """Raise UsageError for shard options without --shard, or for files that shards do not write."""
     if options["shard"] is None:
         idle = options["by"] or options["memory"] or options["plan"]
-        shared.refuse((idle, "--shard-by, --memory and --plan need --shard; leave them out"))
+        text = "--shard-by, --memory and --plan need --shard; leave them out, or add --shard 1/1"
+        shared.refuse((idle, text))
         return
     if (output := options["output"]).endswith(".parquet"):
         raise UsageError(
