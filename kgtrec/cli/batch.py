@@ -96,7 +96,8 @@ def command(
     fail alike are told once; --status and the folder records/ have each of them.
 
     models = "runs/*.npz" (or "{graph}/*.npz"), above the first table, takes all matching files and
-    names the models like the files, without .npz.
+    names the models like the files, without .npz. models = { scores = "runs/*.npz", model =
+    "distmult" } has keys for all of them.
 
     In the output folder: ranks/ (one Parquet dataset, partitioned by graph, protocol and model,
     with a column rank, the realistic one), summary.csv and summary.md. As a paper's table, with

@@ -81,6 +81,23 @@ def test_models_by_pattern(path: Path) -> None:
     assert_refused(jobs, FileError, (same,), "runs/*/a")
 
 
+def test_a_pattern_with_keys_for_all_models(path: Path) -> None:
+    def jobs(models: str, head: str = "models = ") -> list[tuple[str, str, bool]]:
+        path.write_text(f'output = "o"\n{head}{models}\n[graphs]\none = "one"\n')
+        return [
+            (job.model, Path(job.scores).name, not job.higher_is_better)
+            for job in read_jobs(path).jobs
+        ]
+
+    expected = [(f"one-{model}-test", f"one-{model}-test.npy", True) for model in "ac"]
+    assert jobs('{ scores = "one-*-test.npy", lower_is_better = true }') == expected
+    assert jobs('scores = "one-a-test.npy"', "[models]\n")[0][0] == "scores"  # a model's name
+    fault = "models.lower_is_better: 1 is not"
+    assert_refused(jobs, FileError, (fault,), '{ scores = "one-*-test.npy", lower_is_better = 1 }')
+    missing = "no file matches 'x*.npy'; correct the pattern"
+    assert_refused(jobs, FileError, (missing,), '{ scores = "x*.npy", lower_is_better = true }')
+
+
 GUIDE = ROOT / "kgtrec" / "guides" / "clusters.md"
 Mrr = dict[tuple[Any, ...], float]
 

@@ -47,6 +47,19 @@ def models_by_pattern(
     return dict(sorted(models.items()))
 
 
+def _is_pattern_with_keys(models: Any) -> bool:
+    """Return whether a table is a pattern of scores with keys for all models that it matches.
+
+    Any other table has an entry per model, which may have the name of a key.
+    """
+    return (
+        isinstance(models, Mapping)
+        and isinstance(models.get("scores"), str)
+        and len(models) > 1
+        and {*models} <= {*_MODEL_KEYS}
+    )
+
+
 def _match_paths(pattern: str, folder: Path) -> list[tuple[str, bool]]:
     """Return the paths that match a pattern, each with whether it is a folder; sorted."""
     if is_location(folder / pattern) and not is_location(pattern):
@@ -430,12 +443,17 @@ class _Reader:
     def _find_models(self, top: Mapping[str, Any], graphs: Iterable[str]) -> Mapping[str, Any]:
         """Return the entries of the models by name, including models that a pattern matches."""
         models: str | Mapping[str, Any] = top.get("models", {})
-        if not isinstance(models, str):
+        if isinstance(models, str):
+            models = {"scores": models}
+        elif not _is_pattern_with_keys(models):
             return models
-        if not self._check_url("models", models):
+        n_faults = len(self.faults)
+        keys = self._parse_table("models", models, _MODEL_KEYS)  # faults once, not per model
+        pattern = models["scores"]
+        if not self._check_url("models", pattern) or len(self.faults) > n_faults:
             return {}
-        paths_by_name = self._try("models", models_by_pattern, models, self.path.parent, graphs)
-        return {name: {"scores": paths} for name, paths in (paths_by_name or {}).items()}
+        paths_by_name = self._try("models", models_by_pattern, pattern, self.path.parent, graphs)
+        return {name: {**keys, "scores": paths} for name, paths in (paths_by_name or {}).items()}
 
     def _try(self, key: str, check: Callable[..., Any], *args: Any, **more: Any) -> Any:
         """Return what a function returns; if it raises an error, add a fault and return None."""
@@ -511,7 +529,10 @@ class _Reader:
         for name, entry in entries.items():
             section = f"{kind}.{name}"
             if not _VALID_NAME.fullmatch(name):
-                by_pattern = kind == "models" and isinstance(self.content.get("models"), str)
+                models = self.content.get("models")
+                by_pattern = kind == "models" and (
+                    isinstance(models, str) or _is_pattern_with_keys(models)
+                )
                 more = "; rename the file, or list the models by name" * by_pattern
                 text = "a name must begin with a letter, then have only letters, digits and . _ + -"
                 self._add_fault(section, text + more)
