@@ -257,8 +257,9 @@ def command(
     Options and output are those of trec_eval 10.0 (or 9.0.8: --compat 9). You can combine options
     (-qc, -l2) or put them after the files. Documents are ordered by score, then by name, descending
     in byte order; a line on standard error says if ranks in the file disagree with that. Files
-    named .gz or .zst are decompressed, and - is standard input. Queries in only one of the files
-    are left out and counted on standard error. With -c, queries that are not in the run count as 0.
+    named .gz or .zst are decompressed, and - is standard input. A RUN may be an .npz with the
+    arrays scores, queries and documents. Queries in only one of the files are left out and counted
+    on standard error. With -c, queries that are not in the run count as 0.
 
     Scores do not order ties. --ties prints the mean, smallest or largest value over all orders, for
     measures that have such a form (without -m, the official ones among them). A line on standard

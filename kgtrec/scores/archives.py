@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import errno
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -85,18 +85,33 @@ def read_formula(path: PathName, text: Any) -> Formula:
         raise FileError(path, found=problem, hint="save the factors again") from None
 
 
-def read_arrays(path: Path, names: Iterable[str] | None = None) -> dict[str, Array]:
+def array_names(path: Path) -> list[str]:
+    """Return the names of the arrays in an ``.npz``, without reading them; FileError."""
+    try:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as loaded:
+            return [*loaded.files]
+    except Exception as error:  # zipfile, zlib and numpy each raise their own errors
+        raise _explain_failure(path, error) from None
+
+
+def read_arrays(
+    path: Path, names: Iterable[str] | None = None, *, texts: Collection[str] = ()
+) -> dict[str, Array]:
     """Read the arrays of an ``.npz`` by name, or the array of a ``.npy`` with the file's name.
 
     - names: Arrays of an ``.npz`` to read; None: all.
+    - texts: Arrays that contain texts; the error for Python objects then says how to save these.
     """
+    reading = ""
     try:
         with open(path, "rb") as file:
             loaded = np.load(file, allow_pickle=False)
             if isinstance(loaded, np.ndarray):
                 return {path.stem: loaded}
             check_members(path, loaded.zip)
-            arrays = {name: loaded[name] for name in names or loaded.files}
+            arrays = {}
+            for reading in names or loaded.files:
+                arrays[reading] = loaded[reading]
             others = [name for name, array in arrays.items() if not isinstance(array, np.ndarray)]
             if not others:
                 return arrays
@@ -104,13 +119,29 @@ def read_arrays(path: Path, names: Iterable[str] | None = None) -> dict[str, Arr
     except FileError:
         raise
     except Exception as error:  # zipfile, zlib and numpy each raise their own errors
-        if isinstance(error, OSError) and error.errno is not None:
-            raise unreadable(path, error) from None
-        reason = one_line(error)
+        raise _explain_failure(path, error, reading if reading in texts else "") from None
+    raise _not_readable(path, reason)
+
+
+def _explain_failure(path: Path, error: Exception, texts: str = "") -> FileError:
+    """Return the error for arrays that cannot be read; `texts` names the array of texts that was
+    read, if any."""
+    if isinstance(error, OSError) and error.errno is not None:
+        return unreadable(path, error)
+    reason = one_line(error)
+    if texts and "Python objects" in reason:
+        problem = f"array {texts!r} contains Python objects, which are never unpickled"
+        hint = f"save it as numpy.array({texts}, dtype=str)"
+        return FileError(path, found=problem, hint=hint)
+    return _not_readable(path, reason)
+
+
+def _not_readable(path: Path, reason: str) -> FileError:
+    """Return the error for a file that has no arrays, or cut or pickled ones."""
     kind, save = ("array", "save") if path.suffix == ".npy" else ("archive", "savez")
     problem = f"not a readable {path.suffix} {kind} ({reason})"
     hint = f"save it with numpy.{save}; it may be cut short or contain Python objects"
-    raise FileError(path, found=problem, hint=hint)
+    return FileError(path, found=problem, hint=hint)
 
 
 def one_line(error: BaseException) -> str:

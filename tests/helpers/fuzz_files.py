@@ -92,6 +92,8 @@ def make_home() -> None:
     np.savez(
         "neg.npz", **{f"{side}_neg": rng.integers(0, N, (n_test, 4)) for side in ("head", "tail")}
     )
+    queries = [f"{side}{i}" for side in ("head", "tail") for i in range(n)][:n]
+    np.savez("t.npz", scores=whole, queries=queries, documents=entities)
     best = np.tile([3, 1, 4, 0, 5, *[-1] * 5], (n_test, 1))
     np.savez("p.npz", h_pred_top10=best, t_pred_top10=best)
     for name in ("values", "more"):

@@ -13,6 +13,7 @@ from kgtrec._internal.argument_names import argument
 from kgtrec.errors import FileError, about
 from kgtrec.trec.files.forms import parse_field_names, recognise, settle_ranks
 from kgtrec.trec.files.parse import Packed, pack_lines
+from kgtrec.trec.files.score_archives import is_score_archive, read_score_archive
 from kgtrec.trec.files.subtopics import warn_of_subtopics
 from kgtrec.trec.files.text import (
     DuplicateDocument,
@@ -38,8 +39,10 @@ def read_documents(
     Queries are in byte order, or in that of their first lines.
 
     `form` is a key of `forms.RUN_FORMATS` or `forms.QRELS_FORMATS`; it is recognised by default.
-    With `comments`, lines that start with # are skipped.
+    With `comments`, lines that start with # are skipped. An ``.npz`` of scores is a run, too.
     """
+    if is_run and is_score_archive(path):
+        return read_score_archive(path, form, in_order=in_order)
     text = recognise(replace(read_text(path, is_run), comments=comments), form)
     return documents_of_text(text, threads, in_order=in_order)
 

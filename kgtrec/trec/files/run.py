@@ -179,7 +179,9 @@ def read_run(path: PathName, as_: Form = "dict", *, run_format: str = TREC_RUN) 
     Parameters
     ----------
     path : str or path-like
-        The file; unpacked if its name ends in .gz, .zst or .lz4; ``-`` for standard input.
+        The file; unpacked if its name ends in .gz, .zst or .lz4; ``-`` for standard input. An
+        ``.npz`` of NumPy has the arrays ``scores`` (queries, documents), ``queries`` and
+        ``documents``; the latter may have the shape of the scores.
     as_ : {"dict", "frame", "columns"}
         What to return.
     run_format : {"trec_results", "msmarco", "scores", "json"}

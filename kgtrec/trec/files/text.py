@@ -230,10 +230,14 @@ _OTHER_MAGIC = (
 
 
 def _refuse_arrays(path: PathName, head: bytes) -> None:
-    """Refuse NumPy arrays, which may be the scores of a run that was not ranked yet."""
+    """Refuse NumPy arrays, which may be the scores of a run without their ids."""
     if head == b"\x93NUMPY" or (head.startswith(b"PK") and str(path).endswith(".npz")):
         problem = "NumPy arrays, not lines of text"
-        raise FileError(path, found=problem, hint="for scores of a model, use `kgtrec rank`")
+        hint = (
+            "for scores of a model, use `kgtrec rank`; for a run, save scores and ids: "
+            "numpy.savez('run.npz', scores=..., queries=..., documents=...)"
+        )
+        raise FileError(path, found=problem, hint=hint)
 
 
 def _read(raw: Any) -> bytearray:
@@ -440,7 +444,7 @@ class ReadAhead:
 def _state(path: str) -> tuple[int, ...] | None:
     """Return a value that changes when a file is written or replaced; None if it cannot be
     plain."""
-    if path == "-" or path.endswith((".gz", ".zst", ".lz4")) or is_location(path):
+    if path == "-" or path.endswith((".gz", ".zst", ".lz4", ".npz")) or is_location(path):
         return None
     if IS_WINDOWS and not path.isascii():
         return None  # the core opens files by names in the system's code page

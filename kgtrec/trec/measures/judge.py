@@ -22,6 +22,7 @@ from kgtrec._internal.integers import exact_floats
 from kgtrec.errors import InputError, UsageError
 from kgtrec.trec.files.forms import recognise
 from kgtrec.trec.files.parse import Fault, Packed, gather, order_lines, raise_first, share_queries
+from kgtrec.trec.files.score_archives import is_score_archive, read_score_archive
 from kgtrec.trec.files.text import (
     UNJUDGED,
     WHOLE,
@@ -179,7 +180,8 @@ def read_lists(
     order, blank lines are skipped, with `comments` also those that start with ``#``. Columns beyond
     the sixth are ignored, as in trec_eval, unless they look like a document name with white space
     in it. Every line is checked, also of queries without judgements. `form` is a key of
-    `forms.RUN_FORMATS`. `warn` receives warnings about the run.
+    `forms.RUN_FORMATS`. An ``.npz`` of scores is a run, too, see `read_score_archive`. `warn`
+    receives warnings about the run.
     """
     if not isinstance(qrels, JudgedQueries):
         qrels = read_judged_queries(qrels, threads=threads, comments=comments)
@@ -189,7 +191,9 @@ def read_lists(
         placed = _in_order(query, length, retrieved, relevance, np.frombuffer(parts[4]))
         match = QueryMatch(placed[0].tolist(), n_run, decode_name(foreign))
         return qrels.lists(placed, decode_name(tag), match, absent)
-    if isinstance(run, (str, os.PathLike)):
+    if isinstance(run, (str, os.PathLike)) and is_score_archive(run):
+        documents = _documents_of(read_score_archive(run, form))
+    elif isinstance(run, (str, os.PathLike)):
         text = replace(read_text(run, True), comments=comments, warn=warn)
         documents = _documents_of_file(recognise(text, form), threads)
     else:
