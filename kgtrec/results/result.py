@@ -177,9 +177,18 @@ class Result(Mapping[str, Value]):
         ]
         return "\n".join(lines + warning_lines(self, self._ranks))
 
+    @property
+    def warnings(self) -> list[str]:
+        """Sentences about numbers that are easily misread, such as scores that look random.
+
+        Texts, notebooks, Markdown, LaTeX (as comments) and frames (``frame.attrs``) contain them;
+        CSV and JSON contain numbers only.
+        """
+        return [*warnings_of(self, self._ranks)]
+
     def _repr_html_(self) -> str:
         first, second, *_ = repr(self).splitlines()
-        warnings = [f"WARNING: {text}" for text in warnings_of(self, self._ranks)]
+        warnings = [f"WARNING: {text}" for text in self.warnings]
         head = lines_as_html("\n".join([first, second, *warnings]))
         return head + self.wide_table()._repr_html_()
 
@@ -210,24 +219,34 @@ class Result(Mapping[str, Value]):
         return isinstance(self._calculator, ListedCalculator)
 
     def to_json(self) -> str:
-        """Write `to_dict` as JSON; NaN becomes null."""
+        """Write `to_dict` as JSON; NaN becomes null. `warnings` are not in it."""
         return dump_json(self.to_dict())
 
     def to_frame(self) -> pandas.DataFrame:
-        """Return a pandas frame: key, side, rank_type, averaging, metric, value."""
-        return self.long_table().to_frame()
+        """Return a pandas frame: key, side, rank_type, averaging, metric, value.
+
+        Its ``attrs["warnings"]`` has the `warnings`.
+        """
+        frame = self.long_table().to_frame()
+        frame.attrs["warnings"] = self.warnings
+        return frame
 
     def to_csv(self) -> str:
         """Write one line per key, in full precision; columns as in `to_frame`."""
         return self.long_table().to_csv()
 
     def to_markdown(self) -> str:
-        """Write the published selection, one row per side."""
-        return self.wide_table().to_markdown()
+        """Write the published selection, one row per side, and below it the `warnings`."""
+        lines = [f"\nWARNING: {text}\n" for text in self.warnings]
+        return "".join([self.wide_table().to_markdown(), *lines])
 
     def to_latex(self) -> str:
-        """Write the published selection, one row per side, as a LaTeX ``tabular``."""
-        return self.wide_table().to_latex()
+        """Write the published selection, one row per side, as a LaTeX ``tabular``.
+
+        The `warnings` are comments below it.
+        """
+        lines = [f"% WARNING: {text}\n" for text in self.warnings]
+        return "".join([self.wide_table().to_latex(), *lines])
 
     def long_table(self) -> Table:
         """Return one row per listed key: the key, its parts, and the value, or its ends."""

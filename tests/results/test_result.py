@@ -424,6 +424,11 @@ def test_every_display_and_a_python_warning_say_that_scores_look_random() -> Non
     assert max(map(len, console.splitlines()[3:])) <= 80
     assert notebook.index("WARNING: scores look random") < notebook.index("<table")
     assert notebook.count("<br>") == 2  # the size and the warning; the table has the values
+    (warning,) = result.warnings
+    assert warning in " ".join(str(result).split())
+    assert result.to_markdown().endswith(f" |\n\nWARNING: {warning}\n")
+    assert result.to_latex().endswith(f"\\end{{tabular}}\n% WARNING: {warning}\n")
+    assert result.to_frame().attrs == {"warnings": [warning]}
     with pytest.warns(kgtrec.ChanceWarning, match="scores look random"):
         kgtrec.evaluate(result.ranks)
     both = {"filtered": questions, "again": questions}
