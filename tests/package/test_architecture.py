@@ -35,6 +35,7 @@ LAYERS = (
     "_core",
     "graph",
     "graph.statistics",
+    "scores.archives",
     "scores.mapped_files",
     "trec.files",
     "questions",
