@@ -201,7 +201,7 @@ class Table:
         short = [
             _shorten_column([line[i] for line in lines], size) for i, size in enumerate(name_widths)
         ]
-        widths[: self.names] = name_widths
+        widths[: self.names] = [max(map(len, texts.values())) for texts in short]
         gap = " " * GAP
         return "\n".join(
             gap.join(
@@ -364,9 +364,34 @@ def _align_decimals(
     return [list(line) for line in zip(*columns, strict=True)], is_left
 
 
+_KEY = re.compile(
+    r"((?:sampled\.)?)((?:both|head|tail|relation|all)\.)((?:realistic\.)?)"
+    r"((?:(?:optimistic|pessimistic|expected|ordinal)\.)?"
+    r"(?:micro|macro|question|group|relation|triple|macro_relation|stratified)\..+)"
+)
+"""A key of a measure: sampled candidates, side, the default rank type, the rest."""
+
+
+def _shorten_key(cell: str, width: int) -> str | None:
+    """Return a measure's key without parts that are defaults, which reads as the same measure.
+
+    It is longer than `width` if the other parts are; None if the cell is not a key.
+    """
+    match = _KEY.fullmatch(cell)
+    if match is None or len(cell) <= width:
+        return cell if match else None
+    sampled, side, _, rest = match.groups()
+    short = f"{sampled}{side}{rest}"
+    return short if len(short) <= width or side != "both." else f"{sampled}{rest}"
+
+
 def _shorten_column(cells: Sequence[str], width: int) -> dict[str, str]:
-    """Return a text of at most `width` characters per cell; different cells stay different."""
-    by_cell = {cell: shorten(cell, width) for cell in cells}
+    """Return a text of at most `width` characters per cell; different cells stay different.
+
+    Keys of measures keep all parts that are not defaults, even if they are longer.
+    """
+    keys = {cell: _shorten_key(cell, width) for cell in cells}
+    by_cell = {cell: key if key else shorten(cell, width) for cell, key in keys.items()}
     if len({*by_cell.values()}) == len(by_cell):
         return by_cell
     alike: dict[str, list[str]] = {}

@@ -35,6 +35,8 @@ from kgtrec._internal.files import arrow_file, atomic_write, write_array
 from kgtrec._internal.table import Table
 from kgtrec._internal.threads import share_rows
 from kgtrec.errors import FileError, UsageError
+from kgtrec.measures import Measure
+from kgtrec.measures.ties import RANK_TYPES
 
 TRIPLES = np.array([[0, 0, 3], [4, 1, 0], [3, 1, 4], [6, 0, 6]])
 
@@ -405,3 +407,20 @@ def test_different_names_stay_different_in_narrow_tables(names: list[str]) -> No
     lines = table.to_text(22).splitlines()[1:]
     assert len(set(lines)) == len(names)
     assert max(map(len, lines)) <= 22
+
+
+@pytest.mark.parametrize("width", [10, 22, 25, 28, 36, 80])
+def test_shortened_keys_of_measures_are_the_same_measures(width: int) -> None:
+    keys = [
+        f"{side}.{kind}.{rest}"
+        for side in ("both", "head")
+        for kind in RANK_TYPES
+        for rest in ("micro.mrr", "macro.mrr", "micro.hits@10")
+    ]
+    for shown in (keys, ["both.realistic.micro.mrr", "both.optimistic.micro.mrr"], keys[:1]):
+        table = Table.from_rows("measure,value:4", [(key, 0.5) for key in shown])
+        lines = [line.split() for line in table.to_text(width).splitlines()[1:]]
+        assert [Measure.parse(cell).key for cell, _ in lines] == shown
+    file = "head.run.of.a.long.name.parquet"
+    table = Table.from_rows("file,value:4", [(file, 0.5)])
+    assert ("…" in table.to_text(width)) == (width < len(file) + 8)
