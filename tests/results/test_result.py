@@ -427,7 +427,7 @@ def test_every_display_and_a_python_warning_say_that_scores_look_random() -> Non
     (warning,) = result.warnings
     assert warning in " ".join(str(result).split())
     assert result.to_markdown().endswith(f" |\n\nWARNING: {warning}\n")
-    assert result.to_latex().endswith(f"\\end{{tabular}}\n% WARNING: {warning}\n")
+    assert result.to_latex().endswith(f"\n% WARNING: {warning}\n")
     assert result.to_frame().attrs == {"warnings": [warning]}
     with pytest.warns(kgtrec.ChanceWarning, match="scores look random"):
         kgtrec.evaluate(result.ranks)
