@@ -189,7 +189,13 @@ def _compare(judged: dict[str, AnswerSets], options: dict[str, Any]) -> Report:
     shared.leave_out((True, idle, "with several policies or models, leave out {}"))
     test, resampling = options["test"] or "randomisation", shared.resampling(options)
     compared = [
-        compare(samples, test, options["correction"], clustered=True, resampling=resampling)
+        compare(
+            samples,
+            test=test,
+            correction=options["correction"],
+            clustered=True,
+            resampling=resampling,
+        )
         for samples in samples_of_sets(judged)
     ]
     tables = {each.samples.title: (each.value_table(), each.pair_table()) for each in compared}

@@ -62,4 +62,4 @@ SAMPLES = [samples(name, seed) for seed, name in enumerate(MEASURES)]
 
 @cache
 def compared() -> list[SystemComparison]:
-    return [compare(s, "t", resampling=Resampling(resamples=200)) for s in SAMPLES[:3]]
+    return [compare(s, test="t", resampling=Resampling(resamples=200)) for s in SAMPLES[:3]]

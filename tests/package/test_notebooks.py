@@ -88,6 +88,7 @@ def test_results_show_three_lines_and_html_that_holds_labels_as_text(things: dic
         "graph",
         "table",
         "comparison",
+        "comparisons",
         "overview",
         "replicates",
         "parts",
@@ -95,7 +96,7 @@ def test_results_show_three_lines_and_html_that_holds_labels_as_text(things: dic
         "open_world",
     }
     for name, thing in things.items():
-        assert name == "table" or len(repr(thing).splitlines()) == 3, name
+        assert name in ("table", "comparisons") or len(repr(thing).splitlines()) == 3, name
         shown = thing._repr_html_()
         shown.encode("utf-8")
         reader = Tags()

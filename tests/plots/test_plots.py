@@ -56,7 +56,7 @@ def ranks() -> dict[str, Ranks]:
 
 @cache
 def compared() -> list[SystemComparison]:
-    return [compare(samples(f"m{k}", k, tuple("abcd")), "t", resampling=HOW) for k in range(2)]
+    return [compare(samples(f"m{k}", k, tuple("abcd")), test="t", resampling=HOW) for k in range(2)]
 
 
 def drawn_lines(figure: Any, panel: int = 0) -> dict[str, Any]:
@@ -195,7 +195,7 @@ def test_intervals_of_all_instances_are_those_of_the_comparison(monkeypatch: Any
 def test_a_model_has_one_colour_in_all_figures() -> None:
     (values,) = values_by_part(ranks(), "side", ["mrr"], resampling=HOW)
     parts = figures.slices(values).axes[0].containers
-    both = [compare(one, "t") for one in samples_of_ranks(ranks(), ["mrr", "mr"])]
+    both = [compare(one, test="t") for one in samples_of_ranks(ranks(), ["mrr", "mr"])]
     dots = drawing.intervals(both).axes[0].containers
     order = [NAMES[i] for i in both[0].order]
     lines = drawn_lines(figures.rank_distribution(ranks()))
@@ -353,10 +353,11 @@ def test_intervals_show_values_with_both_ends() -> None:
 
 def test_matrices_of_thirteen_systems_fit_a_page_and_many_measures_take_more_rows() -> None:
     many = [
-        compare(samples("m", k, tuple("abcdefghijklm"), 0.8), "t", resampling=HOW) for k in range(2)
+        compare(samples("m", k, tuple("abcdefghijklm"), 0.8), test="t", resampling=HOW)
+        for k in range(2)
     ]
     assert drawing.pair_matrix(many).get_size_inches()[0] <= 7
-    many = [compare(samples(f"m{k}", k), "t", resampling=HOW) for k in range(5)]
+    many = [compare(samples(f"m{k}", k), test="t", resampling=HOW) for k in range(5)]
     for figure in (drawing.intervals(many), drawing.pair_matrix(many)):
         assert [axes for axes in figure.axes if axes.get_visible()][5:] == []
         assert figure.axes[4].get_title(loc="left").startswith("(e)")

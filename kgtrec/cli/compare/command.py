@@ -194,8 +194,8 @@ def _compare(
 
     return compare(
         samples,
-        options["test"] or "randomisation",
-        options["correction"],
+        test=options["test"] or "randomisation",
+        correction=options["correction"],
         clustered=options["cluster"],
         permutations=options["permutations"],
         level=options["level"],

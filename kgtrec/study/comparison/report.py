@@ -11,7 +11,7 @@ how far models as good as the best disagree (Marx, Calmon and Ustun 2020).
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, overload
@@ -26,13 +26,17 @@ from kgtrec._internal.bootstrap import COMPARING, Resampled, Resampling, over_ru
 from kgtrec._internal.table import LEAST_P, PValue, ShownAsTables, Table
 from kgtrec.errors import InputError, UsageError, about, refuse_if
 from kgtrec.measures import Measure
+from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.comparability import comparable
+from kgtrec.results.result import Result
 from kgtrec.study.comparison.samples import (
     Samples,
     align_ranks,
     parse_item_measures,
+    ranks_by_name,
     resample,
     samples_of_aligned,
+    samples_of_ranks,
 )
 from kgtrec.study.comparison.significance import (
     CORRECTION_NAMES,
@@ -50,7 +54,6 @@ from kgtrec.study.comparison.significance import (
 from kgtrec.study.section import Section, plain_numbers
 
 if TYPE_CHECKING:
-    from kgtrec.ranking.ranks import Ranks
     from kgtrec.trec.files.columns import RunColumns
 
 
@@ -268,12 +271,29 @@ _MOST_LISTED = 10
 """Largest number of systems whose letters are listed one by one."""
 
 
+MEASURES_OF_RANKS = ("both.realistic.micro.mrr", "both.realistic.macro.mrr")
+"""Measures by which `compare` and `kgtrec compare` compare ranks by default."""
+
+
+class Comparisons(list[SystemComparison]):
+    """Comparisons of the same systems by several measures; notebooks show all their tables."""
+
+    def __str__(self) -> str:
+        return "\n\n".join(map(str, self))
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return "\n".join(comparison._repr_html_() for comparison in self)
+
+
 @overload
 def compare(
-    samples: Samples,
+    systems: Samples,
+    measures: None = None,
+    *,
     test: str = "randomisation",
     correction: str = "holm",
-    *,
     clustered: bool = False,
     permutations: int = PERMUTATIONS,
     resampling: Resampling = COMPARING,
@@ -281,35 +301,40 @@ def compare(
 ) -> SystemComparison: ...
 @overload
 def compare(
-    samples: Sequence[Samples],
+    systems: Mapping[str, Ranks | Result] | Sequence[Ranks | Result] | Sequence[Samples],
+    measures: str | Measure | Sequence[str | Measure] | None = None,
+    *,
     test: str = "randomisation",
     correction: str = "holm",
-    *,
     clustered: bool = False,
     permutations: int = PERMUTATIONS,
     resampling: Resampling = COMPARING,
     level: float = 0.05,
-) -> list[SystemComparison]: ...
+) -> Comparisons: ...
 def compare(
-    samples: Samples | Sequence[Samples],
+    systems: Samples | Mapping[str, Ranks | Result] | Sequence[Ranks | Result] | Sequence[Samples],
+    measures: str | Measure | Sequence[str | Measure] | None = None,
+    *,
     test: str = "randomisation",
     correction: str = "holm",
-    *,
     clustered: bool = False,
     permutations: int = PERMUTATIONS,
     resampling: Resampling = COMPARING,
     level: float = 0.05,
-) -> SystemComparison | list[SystemComparison]:
+) -> SystemComparison | Comparisons:
     """Compare systems by a measure, or by each of several measures.
 
-    >>> samples = kgtrec.study.samples_of_ranks({"a": ranks, "b": others}, ["mrr", "hits@10"])
+    >>> by_mrr, by_hits = kgtrec.compare({"a": ranks, "b": others}, ["mrr", "hits@10"])
     ... # doctest: +SKIP
-    >>> by_mrr, by_hits = kgtrec.compare(samples)                          # doctest: +SKIP
 
     Parameters
     ----------
-    samples : Samples, or a sequence of them
-        From `kgtrec.study.samples_of_ranks`, ``samples_of_runs`` or ``samples_of_sets``.
+    systems : mapping of str to Ranks or Result, sequence of them, Samples, or sequence of Samples
+        Ranks or results of the same questions, by the names of the systems; those of a sequence
+        are called "system 1", "system 2", ... Samples of other items come from
+        `kgtrec.study.samples_of_runs` or ``samples_of_sets``.
+    measures : key, Measure, or sequence of them, optional
+        Of ranks; by default micro and macro MRR. Samples contain their measures.
     test, correction, permutations
         See `kgtrec.study.comparison.significance.pairwise`.
     clustered : bool
@@ -322,29 +347,84 @@ def compare(
 
     Returns
     -------
-    SystemComparison
-        For a sequence of samples: a list of them, in its order. If these have the same systems, the
-        systems have the same letters by all measures, in the order of the first.
+    Comparisons
+        A list with a `SystemComparison` per measure, in their order. If all have the same systems,
+        the systems have the same letters by all measures, in the order of the first. For a single
+        `Samples`: its `SystemComparison`.
 
     Raises
     ------
     UsageError
-        Neither samples nor a sequence of them, another level, or an unknown test or correction.
+        Neither ranks nor samples, a single system, measures that do not fit, another level, or an
+        unknown test or correction.
+    InputError
+        The systems did not answer the same questions.
     """
     options = (test, correction, clustered, permutations, resampling, level)
-    if isinstance(samples, Samples):
-        return _compare_by_measure(samples, *options)
-    if not isinstance(samples, Sequence) or not all(isinstance(s, Samples) for s in samples):
-        raise UsageError(
-            f"{argument('samples', type(samples).__name__)} has no values of a measure per item; "
-            "pass what kgtrec.study.samples_of_ranks({name: ranks, ...}, ['mrr']) or "
-            "samples_of_runs(qrels, {name: run, ...}, ['map']) returns"
-        )
-    comparisons = [_compare_by_measure(each, *options) for each in samples]
+    several = [systems] if isinstance(systems, Samples) else systems
+    if isinstance(several, Sequence) and any(isinstance(each, Samples) for each in several):
+        samples = _require_samples(several, measures)
+    else:
+        keys = MEASURES_OF_RANKS if measures is None else measures
+        samples = samples_of_ranks(_name_systems(several), _require_keys(keys))
+    comparisons = Comparisons(_compare_by_measure(each, *options) for each in samples)
+    if isinstance(systems, Samples):
+        return comparisons[0]
     if len({of_measure.systems for of_measure in samples}) != 1:
         return comparisons
     lettered = tuple(comparisons[0].order)
-    return [replace(comparison, lettered=lettered) for comparison in comparisons]
+    return Comparisons(replace(comparison, lettered=lettered) for comparison in comparisons)
+
+
+def _require_samples(several: Sequence[object], measures: object) -> list[Samples]:
+    """Return a sequence of samples; UsageError for other items in it, or with measures."""
+    samples = [each for each in several if isinstance(each, Samples)]
+    if len(samples) < len(several):
+        wrong = next(each for each in several if not isinstance(each, Samples))
+        raise UsageError(
+            f"{argument('systems', type(wrong).__name__)} is among samples; pass samples only, or "
+            "ranks by the names of systems"
+        )
+    refuse_if(
+        (
+            measures is not None,
+            f"samples contain their measures already; leave out {argument('measures', measures)}",
+        )
+    )
+    return samples
+
+
+def _name_systems(systems: object) -> dict[str, Ranks]:
+    """Return the ranks of several systems by name; UsageError for anything else."""
+    if isinstance(systems, list | tuple):
+        systems = {f"system {number}": system for number, system in enumerate(systems, start=1)}
+    if isinstance(systems, Ranks | Result):
+        raise UsageError(
+            "the ranks of one system cannot be compared; pass those of several in a dict, as in "
+            "{'a': ranks, 'b': others}"
+        )
+    if isinstance(systems, Mapping):
+        return ranks_by_name("systems", systems)
+    raise UsageError(
+        f"{argument('systems', type(systems).__name__)} cannot be compared; pass ranks by name, "
+        "{'a': ranks, 'b': others}, or what kgtrec.study.samples_of_runs(qrels, "
+        "{'a': run, 'b': other}, ['map']) returns"
+    )
+
+
+def _require_keys(measures: object) -> list[str | Measure]:
+    """Return one or several keys of measures as a list; UsageError if there are none."""
+    if isinstance(measures, str | Measure):
+        return [measures]
+    keys = list(measures) if isinstance(measures, Iterable) else []
+    refuse_if(
+        (
+            not keys or isinstance(measures, Ranks | Result),
+            f"{argument('measures', type(measures).__name__)} names no measure; pass keys, as in "
+            "['mrr', 'hits@10'], after the systems in one dict",
+        )
+    )
+    return keys
 
 
 def _compare_by_measure(

@@ -45,6 +45,7 @@ from kgtrec.measures.measure import term_of_group
 from kgtrec.measures.metric import FALLING, OfMean, same
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.comparability import comparable
+from kgtrec.results.result import Result
 from kgtrec.trec.measures.names import Column, resolve
 from kgtrec.trec.measures.trec_measure import EvalOptions
 from kgtrec.trec.measures.values import native_values, refuse_without_judged
@@ -178,27 +179,37 @@ def table_by_measure(
     return Table.from_rows([*((head, head, 0) for head in heads), *titled], rows, names)
 
 
-def require_ranks_by_name(name: str, ranks: object) -> None:
-    """Raise UsageError unless an argument is a mapping of names to Ranks."""
-    wrong = ranks
-    if isinstance(ranks, Mapping):
-        wrong = next((value for value in ranks.values() if not isinstance(value, Ranks)), None)
+def ranks_by_name(name: str, systems: object) -> dict[str, Ranks]:
+    """Return the ranks of a mapping of names to Ranks or Results; UsageError for anything else.
+
+    `name` is the argument's name for the message.
+    """
+    wrong = systems
+    if isinstance(systems, Mapping) and not isinstance(systems, Result):
+        found = {
+            system: value.ranks if isinstance(value, Result) else value
+            for system, value in systems.items()
+        }
+        wrong = next((value for value in found.values() if not isinstance(value, Ranks)), None)
         if wrong is None:
-            return
+            return found
     raise UsageError(
         f"{argument(name, type(wrong).__name__)} is not ranks by the names of systems; pass a "
         "dict, as in {'svd': kgtrec.Ranks.load('svd.parquet')}"
     )
 
 
-def align_ranks(ranks: Mapping[str, Ranks], least: int = 2) -> dict[str, Ranks]:
+def align_ranks(systems: Mapping[str, Ranks | Result], least: int = 2) -> dict[str, Ranks]:
     """Return the ranks of all systems with the same instances in the same order.
 
     UsageError for fewer systems than `least`; InputError if their instances differ.
     """
-    require_ranks_by_name("ranks", ranks)
+    ranks = ranks_by_name("ranks", systems)
     if len(ranks) < least:
-        raise UsageError(f"{len(ranks)} system cannot be compared; give the ranks of two or more")
+        raise UsageError(
+            f"{len(ranks)} system{'s' * (len(ranks) != 1)} cannot be compared; give the ranks of "
+            "two or more"
+        )
     aligned = {}
     for name, ranks_of_system in ranks.items():
         order = np.lexsort((ranks_of_system.side, ranks_of_system.triple))
@@ -258,14 +269,14 @@ def transform_of(measure: Measure) -> OfMean:
 
 
 def samples_of_ranks(
-    ranks: Mapping[str, Ranks], measures: Sequence[str | Measure]
+    ranks: Mapping[str, Ranks | Result], measures: Sequence[str | Measure]
 ) -> list[Samples]:
     """Compute each measure per item, for several systems on the same questions.
 
     Parameters
     ----------
-    ranks : mapping of str to Ranks
-        Ranks by the names of the systems; see `align_ranks`.
+    ranks : mapping of str to Ranks or Result
+        By the names of the systems; see `align_ranks`.
     measures : sequence of keys or Measure
         Rank metrics that are (functions of) means, and trec_eval measures that ranks determine.
 

@@ -181,7 +181,7 @@ def _compare_all(
     if len(systems) < 2 or n_questions < 2:  # one question has no spread to test
         return []
     return [
-        compare(samples, test, correction, resampling=DRAWN, level=level)
+        compare(samples, test=test, correction=correction, resampling=DRAWN, level=level)
         for samples in samples_of_ranks(systems, [f"{side}.{metric}" for metric in COMPARED])
     ]
 

@@ -207,9 +207,14 @@ def overview(
     ):
         raise UsageError(
             f"{argument('comparisons', type(comparisons).__name__)} has no comparison of systems; "
-            "pass what kgtrec.compare(samples) returns"
+            "pass what kgtrec.compare({name: ranks, ...}) returns"
         )
-    refuse_if((not several, "no comparison is given; pass what kgtrec.compare(samples) returns"))
+    refuse_if(
+        (
+            not several,
+            "no comparison is given; pass what kgtrec.compare({name: ranks, ...}) returns",
+        )
+    )
     first = several[0]
     for other in several[1:]:
         refuse_if(

@@ -21,7 +21,9 @@ from scipy import stats
 import kgtrec
 from kgtrec import _core
 from kgtrec._internal.bootstrap import Resampling
+from kgtrec.cli.compare.inputs import OF_RANKS
 from kgtrec.errors import InputError, UsageError
+from kgtrec.measures import Measure
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.result import Result
 from kgtrec.study.comparison.report import compare, compare_replicates, multiplicity
@@ -314,7 +316,7 @@ def test_direction_follows_the_transformation() -> None:
         (one,) = samples_of_ranks(by_system, [f"both.realistic.micro.{key}"])
         assert one.higher_is_better == (key in ("mrr", "imr", "igmr"))
         best = one.means().argmax() if one.higher_is_better else one.means().argmin()
-        assert compare(one, "t", resampling=Resampling(resamples=100)).order[0] == best
+        assert compare(one, test="t", resampling=Resampling(resamples=100)).order[0] == best
         gap = one.sign * (one.values[:, 0] - one.values[:, 1]).mean()
         assert (gap > 0) == (best == 0)
 
@@ -339,14 +341,55 @@ def test_runs(tmp_path) -> None:
 
 def test_a_list_of_samples_gives_a_comparison_per_measure() -> None:
     several = samples_of_ranks(systems(2), ["mrr", "hits@10", "hits@1"])
-    compared = kgtrec.compare(several, "t", resampling=Resampling(resamples=100))
+    compared = kgtrec.compare(several, test="t", resampling=Resampling(resamples=100))
     for each, of_measure in zip(compared, several, strict=True):
-        alone = compare(of_measure, "t", resampling=Resampling(resamples=100))
+        alone = compare(of_measure, test="t", resampling=Resampling(resamples=100))
         assert each.samples is of_measure
         assert str(each.pair_table()) == str(alone.pair_table())
-    for wrong in (systems(2), [*several, 1], "mrr"):
-        with pytest.raises(UsageError, match=r"pass what kgtrec.study.samples_of_ranks\("):
-            compare(wrong)  # type: ignore[call-overload]
+    assert str(compared).count("SystemComparison by") == 3
+    assert compared._repr_html_().count("<table") == 6  # values and pairs by each measure
+
+
+def test_ranks_and_results_are_compared_like_their_samples() -> None:
+    ranks = systems(2)
+    names = list(ranks)
+    few = Resampling(resamples=100)
+    (expected,) = compare(samples_of_ranks(ranks, ["mrr"]), resampling=few)
+    results = {name: kgtrec.evaluate(each) for name, each in ranks.items()}
+    for keys in ("mrr", ["mrr"], ("mrr",), Measure.parse("mrr")):
+        for several in (ranks, results, {names[0]: ranks[names[0]], names[1]: results[names[1]]}):
+            (found,) = kgtrec.compare(several, keys, resampling=few)
+            assert found.to_dict() == expected.to_dict()
+    for numbered in ([*ranks.values()], (*results.values(),)):
+        (found,) = kgtrec.compare(numbered, "mrr", resampling=few)
+        assert found.samples.systems == ("system 1", "system 2")
+        assert found.tests.p.tolist() == expected.tests.p.tolist()
+    usual = kgtrec.compare(ranks, resampling=few)
+    assert tuple(each.samples.name for each in usual) == OF_RANKS  # as `kgtrec compare`
+
+
+def test_what_cannot_be_compared_is_refused_in_a_sentence() -> None:
+    ranks = systems(2)
+    first, second = ranks.values()
+    (samples_of_mrr,) = samples_of_ranks(ranks, ["mrr"])
+    wrong: list[tuple[tuple[Any, ...], str]] = [
+        ((first, second), r"ranks of one system .* pass those of several in a dict"),
+        ((kgtrec.evaluate(first),), "ranks of one system"),
+        (("mrr",), r"'str' cannot be compared; pass ranks by name, \{'a': ranks"),
+        (({"a": first, "b": 1},), r"'int' is not ranks by the names of systems; pass a dict"),
+        (([first, 1],), r"'int' is not ranks"),
+        (([samples_of_mrr, 1],), r"'int' is among samples; pass samples only"),
+        ((samples_of_mrr, ["mrr"]), r"samples contain their measures already; leave out measures"),
+        ((ranks, second), r"measures='Ranks' names no measure; pass keys"),
+        ((ranks, 1), r"measures='int' names no measure"),
+        ((ranks, []), r"measures='list' names no measure"),
+        ((ranks, ["nonsense"]), "nonsense"),
+        (({"a": first},), "1 system cannot be compared"),
+        (([],), "0 systems cannot be compared"),
+    ]
+    for arguments, sentence in wrong:
+        with pytest.raises(UsageError, match=sentence):
+            compare(*arguments)
 
 
 def test_tables_turn_pairs_to_the_better_system() -> None:

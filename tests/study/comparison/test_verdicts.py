@@ -21,7 +21,7 @@ SIX = ("micro.mrr", "log-MRR", "0.5-MRR", "Hits@10", "macro.mrr", "MAP@20")
 
 
 def comparison(values: object, name: str, level: float = 0.05, **more: bool) -> SystemComparison:
-    return compare(samples(values, name=name, **more), "t", resampling=FEW, level=level)
+    return compare(samples(values, name=name, **more), test="t", resampling=FEW, level=level)
 
 
 def scored(seed: int, strengths: list[float]) -> tuple[kgtrec.Questions, list[np.ndarray]]:
@@ -115,7 +115,7 @@ def test_verdicts_are_those_of_a_slow_definition(seed: int) -> None:
         for k, one in enumerate(systems)
     }
     columns = samples_of_ranks(ranks, MEASURES)
-    verdicts = compare_verdicts({"": [compare(one, "t", resampling=FEW) for one in columns]})
+    verdicts = compare_verdicts({"": [compare(one, test="t", resampling=FEW) for one in columns]})
     due = slow_verdicts([slow_items(questions, one) for one in systems], 0.05)
     assert verdicts.measures == SIX
     assert len(verdicts.pairs) == len(due) // 6

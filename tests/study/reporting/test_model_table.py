@@ -294,7 +294,7 @@ def test_latex_is_never_too_wide(tmp_path, ranks, sides):
 
 def test_compared_systems_fit_the_page(tmp_path: Path, ranks: dict[str, Ranks]) -> None:
     keys = ("mrr", "tail.macro.hits@10", "optimistic.mrr", "hits@1", "tail.mr")
-    text = overview(compare(samples_of_ranks(ranks, keys), "t"), intervals=True).to_latex()
+    text = overview(compare(samples_of_ranks(ranks, keys), test="t"), intervals=True).to_latex()
     assert "Overfull" not in compiled(text, tmp_path)
 
 

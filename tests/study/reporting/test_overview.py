@@ -77,7 +77,7 @@ def expanded(text: str, names: list[str]) -> set[str]:
 @pytest.mark.parametrize("correction", ["holm", "none"])
 def test_letters_are_what_a_slow_test_finds(n: int, correction: str) -> None:
     measures = several(n, n)
-    table = overview(compare(measures, "t", correction, resampling=FEW))
+    table = overview(compare(measures, test="t", correction=correction, resampling=FEW))
     names = [*string.ascii_lowercase][:n] if n <= 26 else [str(i + 1) for i in range(n)]
     order = sorted(range(n), key=lambda i: -measures[0].values[:, i].mean())
     assert table.names() == [f"({name}) s{i}" for name, i in zip(names, order, strict=True)]
@@ -97,7 +97,7 @@ def test_letters_are_what_a_slow_test_finds(n: int, correction: str) -> None:
 
 def test_values_of_every_format_are_the_same() -> None:
     measures = several(5, 3)
-    table = overview(compare(measures, "t", resampling=FEW))
+    table = overview(compare(measures, test="t", resampling=FEW))
     text = [re.split(r" {2,}", line) for line in table.to_text().splitlines()[2:7]]
     markdown = [line.strip("| ").split(" | ") for line in table.to_markdown().splitlines()[2:7]]
     latex = re.findall(r"^\(\w\) s\d.*(?= \\\\$)", table.to_latex(), re.MULTILINE)
@@ -123,7 +123,7 @@ def test_values_of_every_format_are_the_same() -> None:
 
 def test_letters_of_the_parts_are_those_of_the_overview() -> None:
     """Each measure has its own order, but a letter is the same system by all measures."""
-    comparisons = compare(several(6, 1), "t", resampling=FEW)
+    comparisons = compare(several(6, 1), test="t", resampling=FEW)
     table = overview(comparisons)
     assert len({tuple(each.order) for each in comparisons}) > 1
     lettered = {name.split()[1]: name[1] for name in table.names()}
@@ -132,7 +132,7 @@ def test_letters_of_the_parts_are_those_of_the_overview() -> None:
         assert {row[1]: row[0] for row in rows} == lettered
         beats = {row[1]: row[-1] for row in rows}
         assert [beats[name.split()[1]] for name in table.names()] == column.marks
-    alone: SystemComparison = compare(several(6, 1)[2], "t", resampling=FEW)
+    alone: SystemComparison = compare(several(6, 1)[2], test="t", resampling=FEW)
     assert [row[0] for row in alone.value_table().rows] == [*"abcdef"]
 
 
@@ -153,7 +153,7 @@ def test_neighbours_of_many_systems_are_a_range(rows: list[int], many: int, text
 @pytest.mark.parametrize("n", [5, 30])
 @pytest.mark.parametrize("intervals", [False, True])
 def test_latex_compiles_and_stays_in_its_line(tmp_path: Path, n: int, intervals: bool) -> None:
-    table = overview(compare(several(n, 2), "t", resampling=FEW), intervals=intervals)
+    table = overview(compare(several(n, 2), test="t", resampling=FEW), intervals=intervals)
     text = table.to_latex()
     assert ("bootstrap intervals" in text) == (r"\scriptsize" in text) == intervals
     assert "Overfull" not in compiled(text, tmp_path)
@@ -172,7 +172,7 @@ def test_measures_are_in_the_order_of_the_call(tmp_path: Path) -> None:
 def test_the_caption_names_the_test_and_what_it_is_over() -> None:
     ranks = systems(3)
     by_keys = samples_of_ranks(ranks, ["mrr", "tail.macro.mrr"])
-    table = overview(compare(by_keys, "wilcoxon", "bh", level=0.01, resampling=FEW))
+    table = overview(compare(by_keys, test="wilcoxon", correction="bh", level=0.01, resampling=FEW))
     text = " ".join(str(table).split())
     n, questions = len(by_keys[0]), len(by_keys[1])
     assert f"Means over {n} instances or {questions} questions. Best with a star." in text
@@ -185,15 +185,21 @@ def test_the_caption_names_the_test_and_what_it_is_over() -> None:
 
 def test_comparisons_of_different_kinds_are_refused() -> None:
     first, second = several(3)[:2]
-    compared = compare(first, "t", resampling=FEW)
+    compared = compare(first, test="t", resampling=FEW)
     assert isinstance(overview(compared), ComparisonOverview)
     wrong = [
         ([], "no comparison is given"),
         ([first], "has no comparison of systems"),
-        ([compared, compare(several(4)[1], "t", resampling=FEW)], "compare different systems"),
-        ([compared, compare(second, "wilcoxon", resampling=FEW)], "are compared differently"),
-        ([compared, compare(second, "t", level=0.01, resampling=FEW)], "level 0.05, but t test"),
-        ([compared, compare(second, "t", "none", resampling=FEW)], "none correction"),
+        ([compared, compare(several(4)[1], test="t", resampling=FEW)], "compare different systems"),
+        ([compared, compare(second, test="wilcoxon", resampling=FEW)], "are compared differently"),
+        (
+            [compared, compare(second, test="t", level=0.01, resampling=FEW)],
+            "level 0.05, but t test",
+        ),
+        (
+            [compared, compare(second, test="t", correction="none", resampling=FEW)],
+            "none correction",
+        ),
     ]
     for comparisons, text in wrong:
         with pytest.raises(UsageError, match=text):

@@ -183,7 +183,7 @@ def test_comparisons_are_those_of_compare(ranks: dict[str, Ranks]) -> None:
     comparisons = build_page_data(ranks, test="t")["comparisons"]
     for shown in comparisons:
         (samples,) = samples_of_ranks(ranks, [shown["key"]])
-        due = compare(samples, "t", resampling=Resampling(resamples=1000))
+        due = compare(samples, test="t", resampling=Resampling(resamples=1000))
         name = f"{shown['title']} over {samples.unit}"
         assert shown["sentence"] == due.sentence(name)
         assert due.sentence() == shown["sentence"].replace(name, shown["key"], 1)

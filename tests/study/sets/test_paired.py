@@ -36,7 +36,7 @@ def test_samples_have_the_value_of_each_question() -> None:
             assert samples.values[:, number] == pytest.approx(np.array(due, float), rel=1e-12)
             assert samples.means()[number] == pytest.approx(systems[f"top:{k}"][samples.name])
         assert samples.n_clusters == len(test.questions)
-        assert len(compare(samples, "t", resampling=FEW).pair_table()) == 1
+        assert len(compare(samples, test="t", resampling=FEW).pair_table()) == 1
 
 
 def test_other_questions_and_measures_are_refused() -> None:
