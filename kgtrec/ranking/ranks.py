@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from os import PathLike
+from os import PathLike, fspath
+from os.path import splitext
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
 RANK_TYPES = ("optimistic", "realistic", "pessimistic", "ordinal")
 
 T = TypeVar("T")
+
+_OTHER_ENDINGS = (".csv", ".tsv", ".txt", ".json", ".npy", ".npz", ".pkl", ".feather", ".xlsx")
+"""Endings of formats in which ranks are not saved."""
 
 
 class Ranks:
@@ -391,7 +395,9 @@ class Ranks:
     def subset(self, rows: Array | slice) -> Ranks:
         """Return the ranks of some instances.
 
-        `rows` is a mask (bool, shape (n,)), indices (int, shape (k,)) or a slice.
+        `rows` is a mask (bool, shape (n,)), indices (int, shape (k,)) or a slice. Columns contain
+        ids: ``ranks.side == 1`` selects instances that ask the tail (0: the head), and
+        ``ranks.relation == graph.relations.index("borders")`` those of a relation.
         """
         columns = {name: column[rows] for name, column in self.columns().items()}
         # Checks of all questions do not apply to some of them.
@@ -449,11 +455,18 @@ class Ranks:
 
         Raises
         ------
+        UsageError
+            The path has the ending of another format.
         FileError
             The file cannot be written.
         """
         from kgtrec.ranking.parquet import ROW_GROUP, find_used_ids, write_blocks
 
+        if splitext(path)[1] in _OTHER_ENDINGS:
+            raise UsageError(
+                f"{fspath(path)}: kgtrec writes ranks as Parquet; give a .parquet file, or take "
+                "their table from ranks.to_frame()"
+            )
         columns = self.columns()
         manifest = self.manifest | {"tie_report": self.tie_report()}
 

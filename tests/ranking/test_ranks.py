@@ -214,6 +214,16 @@ def test_ranks_by_hand() -> None:
         assert ranks.rank(kind).tolist() == ranks.macro_rank(kind).tolist() == [rank]
 
 
+def test_ranks_are_not_saved_under_the_ending_of_another_format(tmp_path: Path) -> None:
+    ranks = ranked_with(None)
+    for name in ("x.csv", "x.tsv", "x.json", "x.npy", "x.txt", "x.pkl"):
+        with pytest.raises(UsageError, match=rf"{name}: kgtrec writes ranks as Parquet; give a"):
+            ranks.save(tmp_path / name)
+    assert not list(tmp_path.iterdir())
+    ranks.save(tmp_path / "model.v2")
+    assert len(Ranks.load(tmp_path / "model.v2")) == len(ranks)
+
+
 # -- Labels in files of ranks ---------------------------------------------------------------------
 
 
