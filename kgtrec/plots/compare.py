@@ -25,6 +25,7 @@ from kgtrec.plots.style import (
     panel_grid,
     range_patch,
     require,
+    require_type,
     series_style,
     short_names,
 )
@@ -50,7 +51,7 @@ CORRECTIONS = {"holm": "Holm's", "bh": "BH's", "bonferroni": "Bonferroni's", "no
 
 
 @apply_style()
-def intervals(compared: Sequence[SystemComparison]) -> Figure:
+def intervals(compared: SystemComparison | Sequence[SystemComparison]) -> Figure:
     """Values of the systems with their intervals, one panel per measure.
 
     Systems are in the order of the first measure, best on top. Filled markers: the best system of
@@ -58,10 +59,10 @@ def intervals(compared: Sequence[SystemComparison]) -> Figure:
 
     Parameters
     ----------
-    compared : sequence of SystemComparison
-        One per measure, of the same systems.
+    compared : SystemComparison, or sequence of them
+        From `kgtrec.compare`: one per measure, of the same systems.
     """
-    require(compared, "comparison")
+    compared = _require_comparisons(compared)
     first = compared[0]
     fig, panels = _system_panels(compared, first.samples.systems, first.order, 0.75)
     for axes, comparison in panels:
@@ -85,6 +86,19 @@ def intervals(compared: Sequence[SystemComparison]) -> Figure:
             [], [], color="#444444", marker="o", linewidth=0.8, fillstyle=fill, label=label
         )
     return legend_above(fig)
+
+
+def _require_comparisons(compared: object) -> Sequence[SystemComparison]:
+    """Return one or several comparisons as a sequence; UsageError for anything else."""
+    from kgtrec.study.comparison.report import SystemComparison
+
+    source = "kgtrec.compare({name: ranks, ...})"
+    several = [
+        require_type(comparison, SystemComparison, "compared", source)
+        for comparison in (compared if isinstance(compared, Sequence) else [compared])
+    ]
+    require(several, "comparison")
+    return several
 
 
 def _system_panels(
@@ -126,7 +140,7 @@ def p_curves(discrimination: Discrimination, level: float = 0.05) -> Figure:
 
 
 @apply_style()
-def pair_matrix(compared: Sequence[SystemComparison]) -> Figure:
+def pair_matrix(compared: SystemComparison | Sequence[SystemComparison]) -> Figure:
     """Differences of all pairs of systems and their significance; one panel per measure.
 
     Systems from the best to the worst by the panel's measure. Above the diagonal, shade and stars
@@ -135,10 +149,10 @@ def pair_matrix(compared: Sequence[SystemComparison]) -> Figure:
 
     Parameters
     ----------
-    compared : sequence of SystemComparison
-        One per measure, of the same systems.
+    compared : SystemComparison, or sequence of them
+        From `kgtrec.compare`: one per measure, of the same systems.
     """
-    require(compared, "comparison")
+    compared = _require_comparisons(compared)
     many = len(compared[0].samples.systems)
     wide = max(COLUMN, 1.15 + 0.17 * many)
     columns = 2 if len(compared) > 1 and wide <= COLUMN else 1
@@ -274,7 +288,11 @@ def bump_chart(rankings: Rankings | Sequence[Rankings]) -> Figure:
     """
     from kgtrec.study.comparison.rankings import Rankings
 
-    several = [rankings] if isinstance(rankings, Rankings) else list(rankings)
+    source = "kgtrec.study.rankings_of_samples or a like function"
+    several = [
+        require_type(panel_rankings, Rankings, "rankings", source)
+        for panel_rankings in (rankings if isinstance(rankings, Sequence) else [rankings])
+    ]
     require(several, "rankings")
     most = max(len(panel_rankings.names) for panel_rankings in several)
     columns = 2 if most == 2 and len(several) > 1 else 1
@@ -472,12 +490,20 @@ def _model_names(suite: Suite, rows: list[int]) -> list[str]:
     return [names[m] for m in rows]
 
 
+def _require_suite(suite: object) -> None:
+    """Raise UsageError unless an argument is a Suite."""
+    from kgtrec.study.suite.suite import Suite
+
+    require_type(suite, Suite, "suite", "kgtrec.study.suite_of_ranks for a measure")
+
+
 @apply_style()
 def suite_places(suite: Suite) -> Figure:
     """Place of every ranked model with its interval over graphs, questions and seeds.
 
     One row per model, the best mean rank first.
     """
+    _require_suite(suite)
     rows = [m for m in suite.order if not suite.apart[m]]
     low, high = suite.interval(suite.place_draws)
     fig, axes = figure(height=0.8 + ROW * len(rows))
@@ -505,6 +531,7 @@ def critical_difference(suite: Suite) -> Figure:
     UsageError
         Too few models or graphs for the test.
     """
+    _require_suite(suite)
     test = suite.friedman
     if test is None:
         raise UsageError(
@@ -559,6 +586,7 @@ def _find_runs(ranks: np.ndarray, gap: float) -> list[tuple[int, int]]:
 @apply_style()
 def suite_cells(suite: Suite) -> Figure:
     """A heat map of models and graphs, both sorted by their means; missing cells are crossed."""
+    _require_suite(suite)
     values = suite.cells.values[suite.order]
     columns = np.argsort(-np.nanmean(values, axis=0), kind="stable")
     values = values[:, columns]

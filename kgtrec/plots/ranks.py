@@ -21,18 +21,20 @@ from kgtrec.plots.style import (
     panel_grid,
     range_patch,
     require,
+    require_type,
     series_style,
     short,
     short_names,
 )
+from kgtrec.results.result import Result
+from kgtrec.study.comparison.parts import SystemValues
+from kgtrec.study.comparison.samples import ranks_by_name
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from kgtrec.ranking.ranks import Ranks
-    from kgtrec.results.result import Result
     from kgtrec.study.alignment import SizeExperiment
-    from kgtrec.study.comparison.parts import SystemValues
 
 RANK_TYPES = ("optimistic", "expected", "realistic", "ordinal", "pessimistic")
 CUTOFFS = (1, 3, 10, 100)
@@ -47,16 +49,17 @@ PARTS = 40
 
 
 @apply_style()
-def rank_distribution(ranks: Mapping[str, Ranks], kind: str = "realistic") -> Figure:
+def rank_distribution(ranks: Mapping[str, Ranks | Result], kind: str = "realistic") -> Figure:
     """Share of instances with a rank of at most k, for every k: all values of Hits@k at once.
 
     Parameters
     ----------
-    ranks : mapping of str to Ranks
+    ranks : mapping of str to Ranks or Result
         By the name in the legend. The dotted grey line, "chance", is the expectation of a random
         scorer with the numbers of candidates of the first.
     kind : {"optimistic", "realistic", "pessimistic", "ordinal"}
     """
+    ranks = ranks_by_name("ranks", ranks)
     require(ranks, "ranks")
     fig, axes = figure()
     first = next(iter(ranks.values()))
@@ -90,11 +93,12 @@ def rank_distribution(ranks: Mapping[str, Ranks], kind: str = "realistic") -> Fi
 
 
 @apply_style()
-def tie_widths(ranks: Mapping[str, Ranks]) -> Figure:
+def tie_widths(ranks: Mapping[str, Ranks | Result]) -> Figure:
     """Share of instances whose answer ties with at least w other candidates.
 
     Both axes are logarithmic. The legend says which models have no ties.
     """
+    ranks = ranks_by_name("ranks", ranks)
     require(ranks, "ranks")
     fig, axes = figure()
     rows = []
@@ -129,15 +133,16 @@ def tie_widths(ranks: Mapping[str, Ranks]) -> Figure:
 
 
 @apply_style()
-def rank_types(results: Mapping[str, Result], metric: str = "mrr") -> Figure:
+def rank_types(results: Mapping[str, Result | Ranks], metric: str = "mrr") -> Figure:
     """One metric at all five rank definitions, one row per model: the effect of ties.
 
     Parameters
     ----------
-    results : mapping of str to Result
+    results : mapping of str to Result or Ranks
     metric : str
         A micro metric, such as "mrr" or "hits@10", on all sides that the results hold.
     """
+    results = _results_by_name(results)
     require(results, "results")
     values = np.array(
         [
@@ -171,15 +176,16 @@ def _metric_key(result: Result, metric: str, kind: str = "realistic") -> str:
     return f"{result.sides[-1]}.{kind}.micro.{metric}"
 
 
-def relations(results: Mapping[str, Result], metric: str = "mrr") -> Figure:
+def relations(results: Mapping[str, Result | Ranks], metric: str = "mrr") -> Figure:
     """A micro metric of each relation, one box per model, and over all instances.
 
     Parameters
     ----------
-    results : mapping of str to Result
+    results : mapping of str to Result or Ranks
     metric : str
         Such as "mrr" or "hits@10"; realistic ranks, all sides that the results hold.
     """
+    results = _results_by_name(results)
     require(results, "results")
     values, marks = {}, []
     for name, result in results.items():
@@ -256,6 +262,8 @@ def slices(values: SystemValues) -> Figure:
     UsageError
         More parts than a figure can hold.
     """
+    source = "kgtrec.study.comparison.parts.values_by_part"
+    require_type(values, SystemValues, "values", source)
     require(values.parts, "slices")
     if len(values.parts) > PARTS:
         raise UsageError(
@@ -353,6 +361,15 @@ def _check_same_metrics(experiments: Mapping[str, SizeExperiment]) -> list[str]:
     return first[1]
 
 
+def _results_by_name(results: Mapping[str, Result | Ranks]) -> dict[str, Result]:
+    """Return the results of a mapping of names to Results or Ranks; UsageError for others."""
+    ranks = ranks_by_name("results", results)
+    return {
+        name: result if isinstance(result, Result) else Result(ranks[name])
+        for name, result in results.items()
+    }
+
+
 def _legend_names(ranks: Mapping[str, Ranks]) -> list[str]:
     """Return names for legends, which say if candidates were sampled."""
     names = zip(short_names(ranks), ranks.values(), strict=True)
@@ -377,12 +394,12 @@ _TICKS = 4
 
 
 @apply_style()
-def over_time(results: Mapping[str, Result], metric: str = "mrr") -> Figure:
+def over_time(results: Mapping[str, Result | Ranks], metric: str = "mrr") -> Figure:
     """A micro metric of the questions of each time, in the order of time.
 
     Parameters
     ----------
-    results : mapping of str to Result
+    results : mapping of str to Result or Ranks
         By the name in the legend; of questions at a time, of one graph.
     metric : str
         Such as "mrr" or "hits@10"; realistic ranks, all sides that the results hold.
@@ -392,6 +409,7 @@ def over_time(results: Mapping[str, Result], metric: str = "mrr") -> Figure:
     UsageError
         No results, or questions without a time.
     """
+    results = _results_by_name(results)
     require(results, "results")
     slices = {
         name: result.slice("time", [_metric_key(result, metric)]).rows

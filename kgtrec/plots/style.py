@@ -195,6 +195,15 @@ def require(data: Sized, items: str) -> None:
         raise UsageError(f"no {items} to draw; give at least one")
 
 
+def require_type(data: object, kind: type[Item], name: str, source: str) -> Item:
+    """Return an argument; UsageError if it is not of the type that `source` returns."""
+    if isinstance(data, kind):
+        return data
+    raise UsageError(
+        f"{argument(name, type(data).__name__)} cannot be drawn; pass what {source} returns"
+    )
+
+
 def series_style(number: int, marked: bool = False, points: int = 0) -> dict[str, Any]:
     """Return colour, dashes and marker of a series or model (from 0), the same in all figures.
 

@@ -466,3 +466,41 @@ def test_depth_curves_with_and_without_intervals() -> None:
 def test_p_curves_give_the_areas() -> None:
     figure = drawing.p_curves(discrimination_of({"x": [0.5, 0.1], "y": [0.2, 0.0]}))
     assert legend_of(figure) == ["x: 0.3000", "y: 0.1000", "p = 0.05"]
+
+
+def test_figures_take_ranks_and_results_alike() -> None:
+    several = ranks()
+    results = {name: Result(each) for name, each in several.items()}
+    for draw in (
+        figures.rank_distribution,
+        figures.tie_widths,
+        figures.rank_types,
+        figures.relations,
+    ):
+        drawn = [draw(mapping) for mapping in (several, results)]
+        first, second = ([line.get_xydata().tolist() for line in f.axes[0].lines] for f in drawn)
+        assert repr(first) == repr(second)
+        for wrong in (several[next(iter(several))], [*several.values()], {"a": 1}, "a.parquet"):
+            with pytest.raises(UsageError, match=r"is not ranks by the names of systems; pass a"):
+                draw(wrong)
+
+
+def test_figures_refuse_what_they_cannot_draw() -> None:
+    comparison = compare(samples_of_ranks(ranks(), ["mrr"])[0], test="t", resampling=HOW)
+    panels = [drawing.intervals(each).axes[0] for each in (comparison, [comparison])]
+    assert panels[0].get_xlabel() == panels[1].get_xlabel()
+    sources = {
+        "kgtrec.compare": (drawing.intervals, drawing.pair_matrix),
+        "kgtrec.study.rankings_of_samples": (drawing.bump_chart,),
+        "kgtrec.study.suite_of_ranks": (
+            drawing.suite_places,
+            drawing.critical_difference,
+            drawing.suite_cells,
+        ),
+        "values_by_part": (figures.slices,),
+    }
+    for source, functions in sources.items():
+        for draw in functions:
+            for wrong in (ranks(), next(iter(ranks().values())), 1):
+                with pytest.raises(UsageError, match=rf"cannot be drawn; pass what .*{source}"):
+                    draw(wrong)
