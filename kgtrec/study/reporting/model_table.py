@@ -305,7 +305,7 @@ class ModelTable(ShownInLines):
 
 
 def table_of_models(
-    systems: Mapping[str, Mapping[str, Ranks | Sequence[Ranks]]],
+    systems: Mapping[str, Mapping[str, Ranks | Result | Sequence[Ranks | Result]]],
     columns: Sequence[str | Measure] = COLUMNS,
     *,
     sides: Sequence[str] | None = None,
@@ -316,7 +316,7 @@ def table_of_models(
 
     Parameters
     ----------
-    systems : mapping of graph's name to mapping of model's name to Ranks, or several
+    systems : mapping of graph's name to mapping of model's name to Ranks or Result, or several
         Models may be missing on some graphs. Several runs of a model appear as their mean, with the
         standard deviation over runs.
     columns : sequence of keys or Measure
@@ -340,7 +340,8 @@ def table_of_models(
     ``print(latex(table_of_models({"FB15k-237": {"TransE": ranks}})))``
     """
     if not isinstance(systems, Mapping) or not all(
-        isinstance(by_model, Mapping) for by_model in systems.values()
+        isinstance(by_model, Mapping) and not isinstance(by_model, Result)
+        for by_model in systems.values()
     ):
         raise UsageError(
             f"{argument('systems', type(systems).__name__)} has no models by graph; pass a dict of "
@@ -348,7 +349,10 @@ def table_of_models(
         )
     runs = {
         name: {
-            model: [ranks] if isinstance(ranks, Ranks) else list(ranks)
+            model: [
+                run.ranks if isinstance(run, Result) else run
+                for run in ([ranks] if isinstance(ranks, Ranks | Result) else ranks)
+            ]
             for model, ranks in by_model.items()
         }
         for name, by_model in systems.items()

@@ -21,6 +21,7 @@ from latex_cases import compiled
 
 import kgtrec
 from kgtrec._internal.table import Table
+from kgtrec.errors import UsageError
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.study.comparison.report import compare
 from kgtrec.study.comparison.samples import samples_of_ranks
@@ -64,6 +65,14 @@ def test_values_are_those_of_results(ranks: dict[str, Ranks]) -> None:
     measures = [column.measure.key for column in table.columns]
     assert measures[:2] == ["both.realistic.micro.mrr", "both.realistic.micro.hits@3"]
     assert len(measures) == len(set(measures)) == 2 * 4 + 1
+
+
+def test_results_are_tabled_like_their_ranks(ranks: dict[str, Ranks]) -> None:
+    results = {name: kgtrec.evaluate(each) for name, each in ranks.items()}
+    table, due = (table_of_models({"g": models}, ["mrr", "mr"]) for models in (results, ranks))
+    assert table._repr_html_() == due._repr_html_()
+    with pytest.raises(UsageError, match="has no models by graph; pass a dict of dicts"):
+        table_of_models(results)  # type: ignore[arg-type]
 
 
 def test_micro_and_macro_never_share_a_heading(ranks: dict[str, Ranks]) -> None:
