@@ -487,6 +487,8 @@ class _TrecValues:
         try:
             return {name: self._natively(name)}
         except UsageError as error:
+            if reason == str(error):
+                raise
             raise UsageError(
                 f"{name} cannot be computed: {reason}, and {error}; pass it to "
                 "kgtrec.evaluate(scores, questions, measures=[…]), or write a run and use "

@@ -78,6 +78,13 @@ def test_values_per_question_by_name_and_by_key(result: Result) -> None:
         assert result.per_question(key).tolist() == due
     with pytest.raises(UsageError, match=r"values per question are of all questions"):
         result.per_question("tail.macro.P_1")
+    graph = kgtrec.Graph.from_arrays(test=[[0, 0, 1], [1, 0, 2]], n_entities=3)
+    questions = graph.questions("test")
+    scored = kgtrec.evaluate(np.eye(3)[np.arange(len(questions)) % 3], questions)
+    assert scored.run is not None
+    with pytest.raises(UsageError) as raised:
+        scored.per_question("mrr")
+    assert str(raised.value).count("unknown measure 'mrr'") == 1
 
 
 def test_it_is_a_mapping_of_canonical_keys_that_computes_any(result: Result) -> None:
