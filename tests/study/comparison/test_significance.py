@@ -416,7 +416,9 @@ def test_the_sentence_on_a_pair_has_the_difference_of_the_better_and_its_interva
     rank = rng.integers(1, 50, (200, 1)) + np.array([9.0, 0.0]) + rng.random((200, 2))
     for values, higher in ((rank, False), (-rank, True)):
         resampling = Resampling(resamples=300, percent=90.0)
-        compared = compare(samples(values, higher_is_better=higher), "t", resampling=resampling)
+        compared = compare(
+            samples(values, higher_is_better=higher), test="t", resampling=resampling
+        )
         gap = float(np.mean(values[:, 1] - values[:, 0]))
         _, _, _, low, high, *_ = compared.pair_table().rows[0]
         assert low < gap < high
