@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 from kgtrec._internal.locations import is_location, local_path, reachable, upload_copy
 from kgtrec._internal.system import IS_WINDOWS, is_for_writing, reason_of, sync
 from kgtrec._internal.text import visible
-from kgtrec._internal.threads import can_start_threads
+from kgtrec._internal.threads import call_locked, can_start_threads
 from kgtrec.errors import FileError, refuse_url
 
 if TYPE_CHECKING:
@@ -423,9 +423,8 @@ def map_array(path: str | PathLike[str]) -> npt.NDArray[Any]:
     """Map the array of a ``.npy`` file for reading; errors are numpy's."""
     import numpy as np
 
-    with PARSING:
-        # numpy resolves the links of a Path, which takes half the time of the call.
-        array = np.load(os.fspath(path), mmap_mode="r", allow_pickle=False)
+    name = os.fspath(path)  # numpy resolves the links of a Path: half the time of the call
+    array = call_locked(PARSING, lambda: np.load(name, mmap_mode="r", allow_pickle=False))
     if not isinstance(array, np.ndarray):
         array.close()
         raise ValueError("it is an archive, as numpy.savez writes; name it .npz")

@@ -25,6 +25,7 @@ import numpy as np
 from kgtrec._internal.arrays import Array, Int64
 from kgtrec._internal.files import PARSING, atomic_write, map_array, write_array
 from kgtrec._internal.locations import RangedFile, is_folder, is_location, local_path, path_below
+from kgtrec._internal.threads import call_locked
 from kgtrec._internal.urls import url_text
 from kgtrec.cluster.content_hash import MOST_HASHED_WHOLE, describe_files, hash_text
 from kgtrec.cluster.question_store import read_rows
@@ -410,6 +411,12 @@ def _save_array(array: Array, path: Path) -> ArrayFile:
 # -- Archives ----------------------------------------------------------------------------------
 
 
+def _read_member(archive: zipfile.ZipFile, name: str) -> Array:
+    """Read a small array of an archive."""
+    with archive.open(name) as member:
+        return call_locked(PARSING, lambda: np.lib.format.read_array(member, allow_pickle=False))
+
+
 def _describe_archive(path: PathName, work: Path) -> FactorFiles:
     """Return the arrays of an archive: in place if they are uncompressed, else unpacked."""
     try:
@@ -422,13 +429,10 @@ def _describe_archive(path: PathName, work: Path) -> FactorFiles:
             packed = any(info.compress_type != zipfile.ZIP_STORED for info in members.values())
             metric = "dot"
             if "metric" in members:
-                with archive.open("metric.npy") as member, PARSING:
-                    metric = str(np.lib.format.read_array(member, allow_pickle=False))
+                metric = str(_read_member(archive, "metric.npy"))
             facts: tuple[str, ...] = ()
             if FORMULA in members:
-                with archive.open(f"{FORMULA}.npy") as member, PARSING:
-                    text = np.lib.format.read_array(member, allow_pickle=False)
-                facts = read_formula(path, text).facts
+                facts = read_formula(path, _read_member(archive, f"{FORMULA}.npy")).facts
             content = [(info.filename, info.CRC, info.file_size) for info in archive.infolist()]
             unpacked = work / f"factors-{hash_text(str(content))}" if packed else None
             infos = [members[name] for name in _FACTORS if name in members]

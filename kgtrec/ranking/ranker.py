@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from os import PathLike
-from threading import Lock
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arrays import Bools, Int64
+from kgtrec._internal.threads import hold_lock
 from kgtrec.errors import InputError, UsageError
 from kgtrec.questions.api import Questions
 from kgtrec.questions.graph_terms import fact_rows
@@ -162,7 +163,7 @@ class Ranker:
         self._state: NativeRanking | None = None
         self._paths: set[str] = set()  # kernel paths of merged rows
         self._users: set[object] = set()  # claims of calls that write to `_state`
-        self._lock = Lock()  # held while `_state` is made
+        self._lock = RLock()  # held while `_state` is made
 
     @property
     def n_rows(self) -> int:
@@ -337,17 +338,17 @@ class Ranker:
             rank_block(part, piece, lambda row, *nan: make_error(int(questions[row]), *nan))
         state.take_over(part, ids)
 
+    @hold_lock
     def _state_for(self, dtype: str, claim: object) -> NativeRanking:
         """Return the native ranking that a claim writes to; the first rows decide its dtype."""
         at_work = self._claims.at_work
-        with self._lock:
-            self._users = {user for user in self._users if user in at_work}
-            state = self._state
-            # A call that ended has marked its rows: if no row is marked, nothing was kept.
-            other = state is not None and state.dtype != dtype
-            if state is None or (other and not self._users and not self._claims.scored.any()):
-                state = self._state = NativeRanking(self._lists, self._plan, self.settings, dtype)
-            self._users.add(claim)
+        self._users = {user for user in self._users if user in at_work}
+        state = self._state
+        # A call that ended has marked its rows: if no row is marked, nothing was kept.
+        other = state is not None and state.dtype != dtype
+        if state is None or (other and not self._users and not self._claims.scored.any()):
+            state = self._state = NativeRanking(self._lists, self._plan, self.settings, dtype)
+        self._users.add(claim)
         state.check_dtype(dtype)
         return state
 

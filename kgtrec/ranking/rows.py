@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from threading import Lock
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from kgtrec._core import Lists, Order
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arrays import Bools, Int32, Int64
 from kgtrec._internal.csr import Csr, offsets_of, select_lists, spans
+from kgtrec._internal.threads import hold_lock
 from kgtrec.errors import InputError, UsageError
 from kgtrec.questions.api import Questions
 from kgtrec.questions.candidate_lists import CandidateLists
@@ -233,37 +234,37 @@ class RowClaims:
         self.scored = np.zeros(n_rows, dtype=bool)
         self.at_work: dict[object, Int64] = {}
         self._ignore, self._describe = duplicates == "ignore", describe
-        self._finished, self._lock = False, Lock()
+        self._finished, self._lock = False, RLock()
 
+    @hold_lock
     def claim_rows(self, claim: object, rows: Int64) -> Bools:
         """Claim rows, and return a mask of those to rank: bool, shape (len(rows),).
 
         No other call may rank them until the claim leaves `at_work`.
         """
-        with self._lock:
-            if self._finished:
-                raise UsageError("this ranker is finished; make a new one")
-            new = np.ones(len(rows), dtype=bool) if is_consecutive(rows) else self._mark_first(rows)
-            # Check rows at work first: a call marks its rows as scored before it releases them.
-            for other in list(self.at_work.values()):
-                claimed = np.isin(rows, other)
-                if claimed.any() and not self._ignore:
-                    raise UsageError(
-                        f"{name_rows(rows)}: another thread is ranking {name_rows(other)} now; "
-                        "give every batch once"
-                    )
-                new &= ~claimed
-            again = self.scored[as_index(rows)]
-            if again.any() and not self._ignore:
-                row = int(rows[again][0])
+        if self._finished:
+            raise UsageError("this ranker is finished; make a new one")
+        new = np.ones(len(rows), dtype=bool) if is_consecutive(rows) else self._mark_first(rows)
+        # Check rows at work first: a call marks its rows as scored before it releases them.
+        for other in list(self.at_work.values()):
+            claimed = np.isin(rows, other)
+            if claimed.any() and not self._ignore:
                 raise UsageError(
-                    f"{name_rows(rows)} were given twice: row {row} ({self._describe(row)}) "
-                    "already has scores; give every batch once, or ignore repeated rows of "
-                    f"samplers: {argument('duplicates', 'ignore')}"
+                    f"{name_rows(rows)}: another thread is ranking {name_rows(other)} now; "
+                    "give every batch once"
                 )
-            new &= ~again
-            self.at_work[claim] = rows if new.all() else rows[new]
-            return new
+            new &= ~claimed
+        again = self.scored[as_index(rows)]
+        if again.any() and not self._ignore:
+            row = int(rows[again][0])
+            raise UsageError(
+                f"{name_rows(rows)} were given twice: row {row} ({self._describe(row)}) "
+                "already has scores; give every batch once, or ignore repeated rows of "
+                f"samplers: {argument('duplicates', 'ignore')}"
+            )
+        new &= ~again
+        self.at_work[claim] = rows if new.all() else rows[new]
+        return new
 
     def _mark_first(self, rows: Int64) -> Bools:
         """Mark the first occurrence of each row; UsageError for a repeated row, unless ignored."""
@@ -277,24 +278,24 @@ class RowClaims:
             )
         return first
 
+    @hold_lock
     def close(self) -> None:
         """Accept no more rows; UsageError if some have no scores, or are being ranked now."""
-        with self._lock:
-            for rows in list(self.at_work.values()):
-                raise UsageError(
-                    f"another thread is ranking {name_rows(rows)} now; call finish() after "
-                    "every update() has returned"
-                )
-            missing = np.flatnonzero(~self.scored)
-            if len(missing):
-                ends = np.flatnonzero(np.diff(missing) > 1)
-                last = missing[ends[0]] if len(ends) else missing[-1]
-                raise UsageError(
-                    f"{len(missing)} of {len(self.scored)} rows were never scored, first "
-                    f"rows {missing[0]} to {last} ({self._describe(int(missing[0]))}); "
-                    "update() every batch before finish()"
-                )
-            self._finished = True
+        for rows in list(self.at_work.values()):
+            raise UsageError(
+                f"another thread is ranking {name_rows(rows)} now; call finish() after "
+                "every update() has returned"
+            )
+        missing = np.flatnonzero(~self.scored)
+        if len(missing):
+            ends = np.flatnonzero(np.diff(missing) > 1)
+            last = missing[ends[0]] if len(ends) else missing[-1]
+            raise UsageError(
+                f"{len(missing)} of {len(self.scored)} rows were never scored, first "
+                f"rows {missing[0]} to {last} ({self._describe(int(missing[0]))}); "
+                "update() every batch before finish()"
+            )
+        self._finished = True
 
 
 def parse_rows(rows: Any, n_rows: int) -> Int64:

@@ -17,6 +17,7 @@ import numpy as np
 from kgtrec._internal.arrays import Array, Int64
 from kgtrec._internal.files import PARSING, map_array
 from kgtrec._internal.locations import RangedFile, is_location, local_copy, names_in
+from kgtrec._internal.threads import call_locked
 from kgtrec.errors import FileError, InputError, PathName
 from kgtrec.scores.archives import one_line, unreadable
 from kgtrec.scores.factors import Factors
@@ -277,6 +278,5 @@ def npy_header(head: BinaryIO) -> tuple[int, tuple[int, ...], bool, np.dtype[Any
     }
     if version not in readers:
         raise ValueError(f"the .npy format has an unknown version {version}")
-    with PARSING:
-        shape, by_column, dtype = readers[version](head)
+    shape, by_column, dtype = call_locked(PARSING, lambda: readers[version](head))
     return head.tell(), shape, by_column and len(shape) > 1, dtype

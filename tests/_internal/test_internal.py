@@ -333,6 +333,71 @@ def test_all_threads_have_ended_when_it_returns() -> None:
     assert threading.active_count() == before
 
 
+class _InterruptedLock:
+    """An RLock whose first `acquire` is interrupted, before or after it locks."""
+
+    def __init__(self, moment: str) -> None:
+        self.lock, self.moment = threading.RLock(), moment
+
+    def acquire(self) -> bool:
+        moment, self.moment = self.moment, ""
+        if moment == "before":
+            raise KeyboardInterrupt
+        locked = self.lock.acquire(timeout=30)
+        if moment == "after":
+            raise KeyboardInterrupt
+        return locked
+
+    def release(self) -> None:
+        self.lock.release()
+
+
+def _is_free(lock: Any) -> bool:
+    """Return whether another thread can take an RLock."""
+    taken: list[bool] = []
+
+    def take() -> None:
+        taken.append(lock.acquire(blocking=False))
+        if taken[0]:
+            lock.release()
+
+    other = threading.Thread(target=take)
+    other.start()
+    other.join()
+    return taken[0]
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_an_interrupt_leaves_no_lock_locked(moment: str) -> None:
+    lock = _InterruptedLock(moment)
+    with pytest.raises(KeyboardInterrupt):
+        threads_module.call_locked(lock, lambda: pytest.fail("it was interrupted before"))
+    assert _is_free(lock.lock)
+    assert threads_module.call_locked(lock, lambda: 7) == 7
+    assert _is_free(lock.lock)
+
+
+def test_a_lock_is_held_during_a_call_and_free_after_an_error() -> None:
+    class Sum:
+        """The sum of its numbers."""
+
+        def __init__(self) -> None:
+            self._lock = threading.RLock()
+
+        @threads_module.hold_lock
+        def add(self, first: int, *, second: int) -> int:
+            """Add two numbers."""
+            assert not _is_free(self._lock)
+            return first + second
+
+    total = Sum()
+    assert total.add(3, second=4) == 7
+    assert Sum.add.__doc__ == "Add two numbers."
+    with pytest.raises(TypeError):
+        total.add("3", second=4)  # type: ignore[arg-type]
+    assert _is_free(total._lock)
+
+
 def test_an_interrupt_just_after_locking_stops_no_thread(monkeypatch) -> None:
     """As since Python 3.14, where it may come before the block of `with` has begun."""
     at_work, blocked, interrupts = [0] * 20, [], [KeyboardInterrupt, KeyboardInterrupt]

@@ -473,3 +473,33 @@ def test_tables_figures_and_refusals_are_made_in_one_place_each() -> None:
     # `errors.must_be` lists the choices of an unknown word.
     listing = re.compile(r"choose (one of|from)\b")
     assert {path for path, text in FILES.items() if listing.search(text)} == set()
+
+
+UNINTERRUPTED = {
+    "_internal/system.py": {"_position"},  # Windows only, see its calls
+    # Threads other than the main thread, and a lock for which nobody waits before its block begins.
+    "_internal/threads.py": {"help", "can_start_threads", "_pass"},
+    "cluster/batch/batch.py": {"record_size", "record_tasks", "_store"},  # threads of jobs
+    "cluster/dask/shipment.py": {"locate_inputs"},  # threads of workers
+}
+LOCK = re.compile(r"(lock|LOCK|PARSING|barrier|working|_moving|_reading)$")
+
+
+def _locking(source: str) -> set[str]:
+    """Return the functions that lock by `with`."""
+    return {
+        function.name
+        for function in ast.walk(parsed(source))
+        if isinstance(function, ast.FunctionDef)
+        for block in statements(function)
+        if isinstance(block, ast.With)
+        for item in block.items
+        for part in [getattr(item.context_expr, "target", item.context_expr)]
+        if LOCK.search(getattr(part, "attr", getattr(part, "id", "")))
+    }
+
+
+def test_the_main_thread_does_not_lock_by_with() -> None:
+    """Since Python 3.14, an interrupt may leave such a lock locked: see `call_locked`."""
+    found = {path: _locking(text) for path, text in FILES.items()}
+    assert {path: names for path, names in found.items() if names} == UNINTERRUPTED

@@ -3,6 +3,8 @@ the lists with the oracle's."""
 
 from __future__ import annotations
 
+import sys
+import threading
 import time
 from pathlib import Path
 
@@ -68,6 +70,51 @@ def test_reads_until_stopped(tmp_path):
     assert ahead.lists(str(tmp_path / "run"), Cut(2)) is None
     (tmp_path / "run").write_bytes(b"")
     assert ahead.lists(str(tmp_path / "run"), Cut(1)) is None, "it has changed"
+
+
+def test_an_interrupted_stop_can_be_repeated(tmp_path: Path) -> None:
+    """Since Python 3.14, an interrupt may come just after the main thread has locked."""
+
+    stopping, calls, refused = threading.Event(), [0], []
+
+    class Late(ReadAhead):
+        def _read_all(self) -> None:
+            stopping.wait(30)
+            super()._read_all()
+
+    class Interrupted:
+        """A lock whose second `acquire`, that of `stop`, is interrupted when it has locked."""
+
+        def __init__(self) -> None:
+            self.lock = threading.Lock()
+
+        def acquire(self) -> None:
+            calls[0] += 1
+            if calls[0] == 2:
+                stopping.set()
+            if not self.lock.acquire(timeout=5):
+                refused.append(calls[0])
+            if calls[0] == 2:
+                raise KeyboardInterrupt
+
+        __enter__ = acquire
+
+        def __exit__(self, *_: object) -> None:
+            self.release()
+
+        def release(self) -> None:
+            self.lock.release()
+
+    interval = sys.getswitchinterval()
+    ahead = Late(str(tmp_path / "qrels"), [str(tmp_path / "run")], Cut(1))
+    ahead._reading = Interrupted()  # type: ignore[assignment]
+    with ahead:
+        with pytest.raises(KeyboardInterrupt):
+            ahead.stop()
+        ahead.stop()
+    assert calls[0] >= 2
+    assert not refused
+    assert sys.getswitchinterval() == interval
 
 
 def test_many_groups(tmp_path, monkeypatch):

@@ -17,12 +17,13 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from threading import Event, Lock
+from threading import Event, Lock, RLock
 from typing import TYPE_CHECKING, Any
 
 from kgtrec._internal.files import check_writable, make_folder
 from kgtrec._internal.locations import is_location
 from kgtrec._internal.system import lock, reason_of
+from kgtrec._internal.threads import hold_lock
 from kgtrec.cluster.batch.job_file import PAIRS_ONLY, Job, JobBatch, complete_key
 from kgtrec.cluster.batch.pair_jobs import LoadVectors, PairRequest, rank_relations
 from kgtrec.cluster.batch.records import Outcome, Records
@@ -92,32 +93,32 @@ class Load:
     _bytes: dict[str, int] = field(default_factory=dict)
     _largest: int = 0
     _threads: int = 1
-    _lock: Lock = field(default_factory=Lock)
+    _lock: Any = field(default_factory=RLock)
 
+    @hold_lock
     def has_room(self) -> bool:
         """Return whether one more job may start if it is as large as the largest so far."""
-        with self._lock:
-            left, needed = (
-                list(self._tasks_left.values()),
-                sum(self._bytes.values()) + self._largest,
-            )
-            if left and (not self._largest or needed > self.memory):
-                return False
-            if len(left) < LEAST_JOBS:
-                return True
-            if len(left) >= MOST_JOBS or left.count(None) >= _MOST_STARTING:
-                return False
-            return sum(tasks or 0 for tasks in left) < _TASKS_PER_THREAD * self._threads
+        left, needed = (
+            list(self._tasks_left.values()),
+            sum(self._bytes.values()) + self._largest,
+        )
+        if left and (not self._largest or needed > self.memory):
+            return False
+        if len(left) < LEAST_JOBS:
+            return True
+        if len(left) >= MOST_JOBS or left.count(None) >= _MOST_STARTING:
+            return False
+        return sum(tasks or 0 for tasks in left) < _TASKS_PER_THREAD * self._threads
 
     @property
     def jobs(self) -> int:
         """Number of jobs that will share the workers."""
         return min(MOST_JOBS, len(self._tasks_left) + self.waiting)
 
+    @hold_lock
     def begin(self, name: str) -> None:
         """Record that a job starts."""
-        with self._lock:
-            self._tasks_left[name], self._bytes[name] = None, self._largest
+        self._tasks_left[name], self._bytes[name] = None, self._largest
 
     def record_size(self, name: str, size: int) -> None:
         """Record the bytes that a job needs in this process; known once its questions exist."""
@@ -132,17 +133,17 @@ class Load:
             self._most_left[name] = max(left, self._most_left.get(name, 0))
         self.changed()
 
+    @hold_lock
     def running(self) -> tuple[int, float]:
         """Return the number of running jobs, and the sum of their shares that are done."""
-        with self._lock:
-            left = {name: n for name, n in self._tasks_left.items() if n is not None}
-            shares = [1 - n / max(1, self._most_left[name]) for name, n in left.items()]
-            return len(self._tasks_left), sum(shares)
+        left = {name: n for name, n in self._tasks_left.items() if n is not None}
+        shares = [1 - n / max(1, self._most_left[name]) for name, n in left.items()]
+        return len(self._tasks_left), sum(shares)
 
+    @hold_lock
     def end(self, name: str) -> None:
         """Record that a job ends, finished or failed."""
-        with self._lock:
-            del self._tasks_left[name], self._bytes[name]
+        del self._tasks_left[name], self._bytes[name]
 
 
 def batch_status(batch: JobBatch) -> list[Outcome]:

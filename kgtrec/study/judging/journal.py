@@ -26,6 +26,7 @@ from kgtrec._internal.files import sync_folder
 from kgtrec._internal.locations import exists, is_location, read_bytes
 from kgtrec._internal.structured import parse_json
 from kgtrec._internal.system import BINARY, lock, reason_of, write_at
+from kgtrec._internal.threads import hold_lock
 from kgtrec.errors import FileError, KgtrecError, PathName, UsageError, refuse_url
 from kgtrec.study.judging.sheets import Item, Sheet, read_sheet, scan_sheet, sheet_counts
 from kgtrec.study.pooling.edited_files import LABELS
@@ -208,7 +209,7 @@ class Journal:
         )
         self.sheet = read_sheet(sheet)
         self.path = journal_path(sheet)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._broken = False
         self._file = -1
         # The sheet is locked too: somebody may move its journal away while it is served.
@@ -250,13 +251,13 @@ class Journal:
         except OSError as error:
             raise _journal_error(self.path, error) from None
 
+    @hold_lock
     def close(self) -> None:
         """Release the sheet."""
-        with self._lock:
-            for number in (self._file, self._sheet_file):
-                if number >= 0:
-                    os.close(number)
-            self._file = self._sheet_file = -1
+        for number in (self._file, self._sheet_file):
+            if number >= 0:
+                os.close(number)
+        self._file = self._sheet_file = -1
 
     def __enter__(self) -> Journal:
         return self
@@ -268,10 +269,10 @@ class Journal:
         return len(self.answers.items)
 
     @property
+    @hold_lock
     def items(self) -> list[Item]:
         """All items with their current labels."""
-        with self._lock:
-            return list(self.answers.items)
+        return list(self.answers.items)
 
     @property
     def can_undo(self) -> bool:
@@ -282,6 +283,7 @@ class Journal:
         """Count the items by label: Y, N, ? and ""."""
         return sheet_counts(self.items)
 
+    @hold_lock
     def answer(self, row: Any, label: Any, evidence: Any = "", note: Any = "") -> None:
         """Set label, link and note of a row; they are on the disk when this returns.
 
@@ -289,18 +291,17 @@ class Journal:
         cell cannot hold the text. JudgingError: the answer could not be written and does not count.
         """
         entry = {"row": row, "label": label, "evidence": evidence, "note": note}
-        with self._lock:
-            fault = self.answers.fault(entry)
-            if fault is not None:
-                raise UsageError(f"{fault}; nothing was changed")
-            now = self.answers.items[row]
-            if (now.label, now.evidence, now.note) != (label, evidence, note):
-                self._save(entry)
+        fault = self.answers.fault(entry)
+        if fault is not None:
+            raise UsageError(f"{fault}; nothing was changed")
+        now = self.answers.items[row]
+        if (now.label, now.evidence, now.note) != (label, evidence, note):
+            self._save(entry)
 
+    @hold_lock
     def undo(self) -> int | None:
         """Undo the last label; return its row, or None if there is none."""
-        with self._lock:
-            return self._save({"undo": True}) if self.answers.past else None
+        return self._save({"undo": True}) if self.answers.past else None
 
     def open_row(self, after: int = -1) -> int | None:
         """Return the next row without a label: after `after`, else from the start; None if none."""

@@ -33,6 +33,7 @@ from kgtrec._internal.argument_names import argument
 from kgtrec._internal.files import check_writable
 from kgtrec._internal.structured import parse_json
 from kgtrec._internal.system import IS_WINDOWS, is_private
+from kgtrec._internal.threads import hold_lock
 from kgtrec.errors import FileError, KgtrecError, UsageError
 from kgtrec.study.judging.journal import Journal, JudgingError, check_earlier_state
 from kgtrec.study.judging.questions import Context
@@ -128,7 +129,7 @@ class JudgeServer(ThreadingHTTPServer):
     ) -> None:
         self.journal = journal
         self._connections: dict[socket.socket, float] = {}  # deadline of each, oldest first
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self.context = context or Context()
         self.output = output
         check_writable(output)
@@ -174,32 +175,39 @@ class JudgeServer(ThreadingHTTPServer):
         self.extend(request)
         super().process_request(request, client_address)
 
+    @hold_lock
     def extend(self, connection: socket.socket) -> None:
         """Give a connection time for one more request, from its first byte to its answer."""
-        with self._lock:
-            self._connections[connection] = time.monotonic() + _SECONDS
+        self._connections[connection] = time.monotonic() + _SECONDS
 
     def close_request(self, request: Any) -> None:
         """Forget a connection, and close it."""
-        with self._lock:
-            self._connections.pop(request, None)
+        self._forget(request)
         super().close_request(request)
+
+    @hold_lock
+    def _forget(self, connection: socket.socket) -> None:
+        """Remove a connection from those that are open."""
+        self._connections.pop(connection, None)
 
     def service_actions(self) -> None:
         """Close connections whose request takes too long, however slowly bytes still come."""
-        now = time.monotonic()
-        with self._lock:
-            late = sum(end < now for end in self._connections.values())
-        self._hang_up(late)
+        self._hang_up(self._count_late())
 
+    @hold_lock
+    def _count_late(self) -> int:
+        """Count the connections whose deadline has passed."""
+        now = time.monotonic()
+        return sum(end < now for end in self._connections.values())
+
+    @hold_lock
     def _hang_up(self, count: int) -> None:
         """Shut down the `count` connections with the earliest deadlines; their threads then end."""
-        with self._lock:
-            order = sorted(self._connections, key=self._connections.__getitem__)
-            for connection in order[: max(0, count)]:
-                del self._connections[connection]
-                with suppress(OSError):
-                    connection.shutdown(socket.SHUT_RDWR)
+        order = sorted(self._connections, key=self._connections.__getitem__)
+        for connection in order[: max(0, count)]:
+            del self._connections[connection]
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Print no traceback when a browser goes away."""

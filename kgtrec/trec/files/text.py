@@ -387,26 +387,31 @@ class ReadAhead:
         self._waiting = iter(runs)
         self._lists: dict[str, _core.ListedRun | None] = {}
         self._judged: _core.TrecQrels | None = None
-        self._reading = Lock()
+        self._reading, self._ended = Lock(), True
         self._interval = sys.getswitchinterval()
 
     def __enter__(self) -> ReadAhead:
         self._reading.acquire()
+        self._ended = False
         sys.setswitchinterval(_INTERVAL)
         try:
             start_new_thread(self._read_all, ())
         except RuntimeError:  # no more threads
-            self._reading.release()
+            self._ended = True
         return self
 
     def __exit__(self, *_: object) -> None:
         self.stop()
 
     def stop(self) -> None:
-        """Let the thread end with the file that it reads."""
+        """Let the thread end with the file that it reads, and wait for it.
+
+        If it is interrupted, it can be called again.
+        """
         self._waiting = iter(())
-        with self._reading:
-            sys.setswitchinterval(self._interval)
+        if not self._ended:
+            self._reading.acquire()
+        sys.setswitchinterval(self._interval)
 
     def has_read(self, judged: _core.TrecDocuments) -> bool:
         """Return whether it has read the qrels, with the bytes that these documents come from."""
@@ -431,6 +436,7 @@ class ReadAhead:
         except MemoryError:
             pass  # the main thread meets it again
         finally:
+            self._ended = True
             self._reading.release()
 
     def _read(self, run: str) -> _core.ListedRun | None:

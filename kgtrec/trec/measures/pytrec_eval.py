@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from kgtrec._internal.arrays import Float64, Int64
 from kgtrec._internal.csr import offsets_of
+from kgtrec._internal.threads import call_locked
 from kgtrec.errors import UsageError
 from kgtrec.trec.measures.formulas import compute_values
 from kgtrec.trec.measures.names import Column, depth_needed
@@ -50,7 +51,7 @@ _LACKING = frozenset({"num_ret", "num_rel", "relstring", "yaap"})
 _PIECE_QUERIES = 5_000
 _PIECE_DOCUMENTS = 500_000
 _MOST_DOCUMENTS = 2**24 - 1
-_LOCK = threading.Lock()  # pytrec_eval keeps its state in C globals
+_LOCK = threading.RLock()  # pytrec_eval keeps its state in C globals
 
 
 def can_supply(column: Column, options: EvalOptions) -> bool:
@@ -202,5 +203,4 @@ def _call(
     names = {
         measure + ("." + ",".join(cuts) if cuts else "") for measure, cuts in parameters.items()
     }
-    with _LOCK:
-        return pytrec_eval.RelevanceEvaluator(qrels, names).evaluate(run)
+    return call_locked(_LOCK, lambda: pytrec_eval.RelevanceEvaluator(qrels, names).evaluate(run))
