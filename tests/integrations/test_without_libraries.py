@@ -236,7 +236,7 @@ PAIR = {"y_pred_pos": np.zeros(3, "f4"), "y_pred_neg": np.zeros((3, 4), "f4")}
         ),
         ({"y_pred_neg": np.zeros((2, 4), "f4")}, {}, r"y_pred_neg \(2, 4\)"),
         ({"y_pred_neg": np.zeros((3, 4), "f8")}, {}, "dtype float32 and y_pred_neg float64"),
-        ({"y_pred_neg": np.zeros((3, 4), "i4")}, {}, "dtype int32"),
+        ({"y_pred_neg": np.zeros((3, 4), "c8")}, {}, "dtype complex64"),
         ({"y_pred_pos": np.array([0, np.nan, 1], "f4")}, {}, "y_pred_pos contains NaN in row 1"),
         ({"y_pred_neg": np.full((3, 4), np.nan, "f4")}, {}, "y_pred_neg contains NaN in row 0"),
         ({}, {"protocol": "pbg"}, "protocol='pbg' is unknown"),

@@ -79,7 +79,8 @@ def test_large_ties_over_the_cutoff() -> None:
 
 def sklearn_lrap(relevant: np.ndarray, scores: np.ndarray) -> float:
     metrics = pytest.importorskip("sklearn.metrics")
-    return float(metrics.label_ranking_average_precision_score(relevant[None], scores[None]))
+    in_double = scores[None].astype(float)  # scikit-learn 1.9 computes in the dtype of scores
+    return float(metrics.label_ranking_average_precision_score(relevant[None], in_double))
 
 
 def test_lrap_of_ranks_is_that_of_scikit_learn() -> None:
