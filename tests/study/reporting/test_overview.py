@@ -166,7 +166,7 @@ def test_measures_are_in_the_order_of_the_call(tmp_path: Path) -> None:
     runs = {name: tmp_path / name for name in "ab"}
     asked = ["kg_mrr", "P.5", "recip_rank", "AP@20", "P.1,5"]
     names = [of_measure.name for of_measure in samples_of_runs(tmp_path / "q", runs, asked)]
-    assert names == ["kg_mrr_low", "kg_mrr_high", "P_5", "recip_rank", "map_cut_20", "P_1"]
+    assert names == ["kg_mrr_low", "kg_mrr_high", "P_5", "recip_rank", "AP@20", "P_1"]
 
 
 def test_the_caption_names_the_test_and_what_it_is_over() -> None:
