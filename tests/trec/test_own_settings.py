@@ -46,6 +46,7 @@ def graded_case(seed: int) -> tuple[dict[str, dict[str, int]], dict[str, dict[st
     return qrels, run
 
 
+@pytest.mark.filterwarnings("ignore:ast\\.:DeprecationWarning")  # ir_measures on Python 3.12
 @pytest.mark.parametrize("seed", range(4))
 def test_values_are_those_of_ir_measures(seed: int) -> None:
     qrels, run = graded_case(seed)
