@@ -38,7 +38,8 @@ from kgtrec.cluster.content_hash import stamps_of
 from kgtrec.cluster.parts import Inputs, join_parts, merge_parts, rank_block
 from kgtrec.cluster.plan import Plan, make_plan
 from kgtrec.cluster.question_store import Store
-from kgtrec.cluster.score_files import Files, identify_scores
+from kgtrec.cluster.score_files import FactorFiles, Files, identify_scores
+from kgtrec.cluster.vectors import reading_bytes
 from kgtrec.errors import FileError, InputError, PathName, UsageError, choose, refuse
 from kgtrec.measures import find_depth
 from kgtrec.questions.api import Questions
@@ -148,9 +149,12 @@ class Shard:
     stamps: list[tuple[int, ...]]
 
     def plan(self, memory: str | int, calibrate: bool = True) -> Plan:
-        """Return how the shard is cut into parts; `calibrate` measures how long it will take."""
+        """Return how the shard is cut into parts; `calibrate` measures how long it will take.
+
+        Its memory includes that of reading a model's vectors, which comes before the first part.
+        """
         rows, entities = self.header.share(self.inputs.store())
-        return make_plan(
+        plan = make_plan(
             self.inputs,
             memory,
             calibrate=calibrate,
@@ -158,6 +162,11 @@ class Shard:
             entities=entities,
             reserve=COMMAND_BYTES,
         )
+        files = self.inputs.files
+        if not isinstance(files, FactorFiles) or not files.origin:
+            return plan
+        reading = COMMAND_BYTES + reading_bytes(files.origin)
+        return replace(plan, task_bytes=max(plan.task_bytes, reading))
 
     def state(self) -> str:
         """Return "missing", "whole" or "damaged"; FileError if the file is of another ranking."""

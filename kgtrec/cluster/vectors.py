@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from kgtrec._internal.locations import is_folder, is_location, names_in
 from kgtrec.cluster.content_hash import stamps_of
-from kgtrec.cluster.plan import format_bytes
+from kgtrec.cluster.plan import BASE, format_bytes
 from kgtrec.cluster.question_store import Store
 from kgtrec.cluster.score_files import FactorFiles, Files, describe_scores, save_scores
 from kgtrec.errors import InputError, PathName, UsageError
@@ -93,12 +94,16 @@ def vector_files(path: PathName, model_config: PathName | None = None) -> list[P
     return [path, *(file for file in beside if file.is_file()), *named]
 
 
+def reading_bytes(paths: Sequence[PathName]) -> int:
+    """Return the memory of a process that reads and converts vectors, in bytes; 0 without files."""
+    return BASE + _MEMORY_FACTOR * sum(size for size, *_ in stamps_of(paths)) if paths else 0
+
+
 def check_memory(source: ModelVectors, memory: int) -> None:
     """Raise UsageError if reading the vectors takes more memory than allowed."""
     if source.has_factors():
         return
-    paths = vector_files(source.path, source.model_config)
-    needed = _MEMORY_FACTOR * sum(size for size, *_ in stamps_of(paths))
+    needed = reading_bytes(vector_files(source.path, source.model_config))
     if needed > memory:
         raise UsageError(
             f"the memory limit is too low: reading the vectors of {source.path} takes about "

@@ -17,6 +17,8 @@ from slow import slow_after
 
 import kgtrec
 from kgtrec.cluster.dask import shipment
+from kgtrec.cluster.plan import BASE
+from kgtrec.cluster.shards import COMMAND_BYTES
 from kgtrec.errors import FileError, KgtrecError, UsageError
 from kgtrec.integrations.embeddings import ModelFile
 from kgtrec.scores.formulas import FORMULAS
@@ -191,6 +193,21 @@ def test_wrong_calls_of_shards() -> None:
         call(*words, "--shard", "1/2", "--memory", "1MB")
     with pytest.raises(KgtrecError, match=r"w.npz: there are vectors of 9000 entities and 3 relat"):
         call(*words, "--shard", "1/2")
+
+
+def test_the_plan_of_a_shard_includes_the_reading_of_vectors(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    times = 300 * 10**6 // os.path.getsize("w.npz")
+    monkeypatch.setattr("kgtrec.cluster.vectors._MEMORY_FACTOR", times)
+    words = "rank", "--graph", "g", "--scores", "w.npz", "--model", "distmult"
+    printed = call(*words, "-o", "d", "--shard", "1/2", "--plan")
+    process = (BASE + COMMAND_BYTES) / 1e6
+    assert float(re.findall(r"at most ([0-9.]+) MB of", printed)[0]) == pytest.approx(
+        300 + process, abs=1
+    )
+    with pytest.raises(UsageError, match=r"reading the vectors of w.npz takes about 35\d MB"):
+        call(*words, "-o", "d", "--shard", "1/2", "--memory", "340MB")
 
 
 def test_shards_of_other_vectors_do_not_merge() -> None:
