@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arrays import Array
 from kgtrec._internal.structured import parse_json
 from kgtrec._internal.system import reason_of
@@ -64,8 +63,9 @@ def check_factor_names(path: PathName, names: Iterable[str]) -> None:
             path,
             found=f"arrays {sorted(arrays)}, but a factorised model needs 'queries' and 'entities'",
             hint="save queries (rows, dim), entities (entities, dim) and, if any, bias; or save "
-            "a score matrix as .npy; if these are embeddings of a known model, name it: "
-            f"{argument('model')} (of Factors.from_embeddings)",
+            "a score matrix as .npy; if these are embeddings of a known model, name it where they "
+            "are ranked: option model of kgtrec rank, key model of a job file, argument model of "
+            "Factors.from_embeddings",
         )
     unknown = sorted(arrays - {*_FACTORS, FORMULA})
     if unknown:  # a bias under another name would be lost silently
