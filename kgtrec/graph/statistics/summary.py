@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from kgtrec._internal.arrays import Bools
@@ -57,8 +58,9 @@ def overview(graph: GraphData, percentile: float = 90.0, enough: float = ENOUGH)
     of_mix = (
         "Triples by the popularity of subject, relation and object (top "
         f"{100 - mix.percentile:g} %:\n"
-        f"  {mix.popular_entities:,} entities with {mix.entity_threshold:,.10g} or more places, "
-        f"{mix.popular_relations:,} relations with {mix.relation_threshold:,.10g} or more triples)"
+        f"  {mix.popular_entities:,} entities with {math.ceil(mix.entity_threshold):,} or more "
+        f"places, {mix.popular_relations:,} relations with {math.ceil(mix.relation_threshold):,} "
+        "or more triples)"
     )
     sections = {
         "splits": ("Splits (unseen: in no train triple)", _splits(graph)),
