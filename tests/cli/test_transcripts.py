@@ -146,7 +146,7 @@ def compared(sound: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
             ((*JUDGED, *QUICK), ("a", "map_cut_20 (queries)")),
             (
                 ("labels", *RANKS[:3], "--against", "two"),
-                ("macro.mrr: 95% intervals over questions",),
+                ("macro.mrr", "(b) two: τ = \N{MINUS SIGN}1.00 [\N{MINUS SIGN}1.00, 1.00]"),
             ),
             (("reuse", *POOLED), ("without its own", "map_cut_20")),
         ],
