@@ -226,7 +226,7 @@ def _read_saved_formula(path: PathName) -> Formula | None:
 
 
 def _names_in_archive(path: Path) -> set[str]:
-    """Return the names of the members of an ``.npz``; none if it is no readable archive."""
+    """Return the names of the members of an ``.npz``; none if it cannot be read."""
     try:
         with zipfile.ZipFile(path) as archive:
             return {*archive.namelist()}

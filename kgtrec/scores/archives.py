@@ -51,7 +51,7 @@ class Formula:
         if not all(isinstance(value, (str, float)) for value in declared.values()):
             raise ValueError("a declaration that is neither a text nor a number")
         if not all(isinstance(fact, str) for fact in facts):
-            raise ValueError("a fact that is no text")
+            raise ValueError("a fact that is not a text")
         return cls(declared, tuple(facts))
 
 

@@ -370,12 +370,14 @@ def _compare_by_part(
     graph = options["graph"]
     others = {}
     own_graphs = options["against_graph"] or [None] * len(against)
-    for name, folder, files, own in zip(names[1:], against, siblings, own_graphs, strict=True):
+    for name, folder, files, own_graph in zip(
+        names[1:], against, siblings, own_graphs, strict=True
+    ):
         ranks = load_comparable(files)
         try:
-            others[name], more = _part_values(ranks, keys, {**options, "graph": own or graph})
+            others[name], more = _part_values(ranks, keys, {**options, "graph": own_graph or graph})
         except UsageError as problem:
-            if own or not graph:
+            if own_graph or not graph:
                 raise
             raise UsageError(f"{folder}: {problem}; give its graph with --against-graph") from None
         notes += [note for note in more if note not in notes]

@@ -100,10 +100,10 @@ class Rankings(ShownAsTables):
 
     def long_table(self) -> Table:
         """Return a table with a row per system and ranking: its value and place."""
-        places = self.system_ranks()
-        order = np.argsort(places[0], kind="stable").tolist()
+        ranks = self.system_ranks()
+        order = np.argsort(ranks[0], kind="stable").tolist()
         rows: list[tuple[Cell, ...]] = [
-            (self.systems[i], name, float(self.values[k, i]), int(places[k, i]))
+            (self.systems[i], name, float(self.values[k, i]), int(ranks[k, i]))
             for i in order
             for k, name in enumerate(self.names)
         ]

@@ -54,8 +54,8 @@ def remarks_of(
         remarks += _judgements(judged, match, usual, options)
         for level in dict.fromkeys(own_levels):
             at_level = [column for column in columns if column.level == level]
-            own = replace(options, level=level, judged_only=False)
-            remarks += _judgements(judged, match, at_level, own)
+            of_level = replace(options, level=level, judged_only=False)
+            remarks += _judgements(judged, match, at_level, of_level)
     return remarks
 
 

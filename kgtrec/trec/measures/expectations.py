@@ -44,9 +44,9 @@ class Tied:
         above."""
         mask = self.groups.lists.relevance >= self.options.level
         count = self.groups.count(mask)
-        some = np.flatnonzero(count > 0)
-        groups = self.groups[some]
-        return groups.slots(), count[some], groups.count_above(mask)
+        occupied = np.flatnonzero(count > 0)
+        groups = self.groups[occupied]
+        return groups.slots(), count[occupied], groups.count_above(mask)
 
     @cached_property
     def precision(self) -> Float64:
@@ -119,16 +119,16 @@ class Tied:
         gain = gain_of(self.groups.lists.relevance, {}, exponential)
         offsets, rows = spans(self.groups.first, self.groups.size)
         total = np.bincount(owners(offsets), gain[rows], minlength=len(self.groups.size))
-        some = np.flatnonzero(total > 0)
-        slots = self.groups[some].slots()
-        mean = (total[some] / self.groups.size[some])[slots.group]
+        gaining = np.flatnonzero(total > 0)
+        slots = self.groups[gaining].slots()
+        mean = (total[gaining] / self.groups.size[gaining])[slots.group]
         return slots, mean / log2(slots.rank + 1.0)
 
     def ideal(self, depth: int | None, exponential: bool) -> Float64:
         """Compute the DCG of the best order of all judged documents."""
         best, top = View(self.lists, self.options).ideal({}, exponential)
-        some = best.rank < (np.inf if depth is None else depth)
-        return self.total(best.query[some], top[some] / discount(best.rank[some]))
+        counted = best.rank < (np.inf if depth is None else depth)
+        return self.total(best.query[counted], top[counted] / discount(best.rank[counted]))
 
     def total(self, query: Int64, terms: Float64) -> Float64:
         """Sum one term per position over every query, in order."""

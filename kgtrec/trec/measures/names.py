@@ -176,8 +176,8 @@ def resolve(
 
 def in_table_order(columns: Iterable[Column]) -> list[Column]:
     """Sort columns as trec_eval prints them."""
-    place = {measure: i for i, measure in enumerate(TABLE)}
-    return sorted(columns, key=lambda c: (place[c.measure], c.cutoff is not None, c.cutoff or 0.0))
+    order = {measure: i for i, measure in enumerate(TABLE)}
+    return sorted(columns, key=lambda c: (order[c.measure], c.cutoff is not None, c.cutoff or 0.0))
 
 
 @lru_cache(512)

@@ -54,16 +54,16 @@ def expected_over_hits(tied: Any, column: Column) -> Float64:
         most = min(depth - int(groups.start[index]), size)
         chance = np.append(seen[:most] - np.append(seen[1:most], 0.0), 0.0)
         value = ratio(total[query : query + 1], hits[query : query + 1])[0] * (1.0 - seen[0])
-        for places in (np.flatnonzero(chance[:most] > 0) + 1).tolist():
+        for n_listed in (np.flatnonzero(chance[:most] > 0) + 1).tolist():
             mean = _mean_of_places(
-                places,
+                n_listed,
                 size,
                 int(count[index]),
                 int(groups.start[index]),
                 int(above[index]),
                 float(total[query]),
             )
-            value += chance[places - 1] * mean
+            value += chance[n_listed - 1] * mean
         values[query] = value
     return values
 
@@ -75,7 +75,7 @@ def _find_divided(groups: TieGroups, depth: int) -> Any:
 
 
 def _mean_of_places(
-    places: int, size: int, count: int, start: int, above: int, total: float
+    n_listed: int, size: int, count: int, start: int, above: int, total: float
 ) -> float:
     """Compute the mean value if a list ends after some places of a tie, over all orders of it.
 
@@ -83,13 +83,13 @@ def _mean_of_places(
     - start, above: Number of documents above it, and of relevant ones.
     - total: Expected sum of precisions above it.
     """
-    more = np.concatenate(([1.0], chance_of_more(size, count, places), [0.0]))
+    more = np.concatenate(([1.0], chance_of_more(size, count, n_listed), [0.0]))
     t = np.arange(count + 1)
-    turn = np.arange(places)
+    turn = np.arange(n_listed)
     each = 1.0 / (start + turn + 1.0)
     first, second = each.sum(), (turn * each).sum()
-    pairs = second * (t - 1) / max(places - 1, 1)
-    sums = total + t / places * ((above + 1) * first + pairs)
+    pairs = second * (t - 1) / max(n_listed - 1, 1)
+    sums = total + t / n_listed * ((above + 1) * first + pairs)
     return float(((more[:-1] - more[1:]) * ratio(sums, above + t)).sum())
 
 
@@ -109,14 +109,14 @@ def ends_over_hits(lists: Lists, column: Column, options: EvalOptions) -> tuple[
         if groups.query[row] != query:
             sums, hits, query = [0.0, 0.0], 0, int(groups.query[row])
         size, start, relevant = int(groups.size[row]), int(groups.start[row]), int(count[row])
-        places, t = size, np.array([relevant])
+        n_listed, t = size, np.array([relevant])
         others = size - relevant
         if divided[row]:
             drawn, unjudged = int(groups.drawn[row]), int(groups.whole[row]) - size
-            places = min(depth - start, drawn)
+            n_listed = min(depth - start, drawn)
             kept = max(0, drawn - others - unjudged)
-            t = np.arange(min(kept, max(0, places - others)), min(relevant, places) + 1)
-        before = np.minimum(others, places - t)
+            t = np.arange(min(kept, max(0, n_listed - others)), min(relevant, n_listed) + 1)
+        before = np.minimum(others, n_listed - t)
         ends = [
             sums[0] + _sum_of_block(start + before, hits, t),
             sums[1] + _sum_of_block(np.full(len(t), start), hits, t),

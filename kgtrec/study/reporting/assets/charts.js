@@ -34,7 +34,7 @@ function sample(number) {
   return mark;
 }
 
-// Round numbers that divide a range: about as many as are wished for, and at least three.
+// Round numbers that divide a range: about as many as asked, and at least three.
 function ticks(low, high, count) {
   const raw = (high - low) / count || 1, power = 10 ** Math.floor(Math.log10(raw));
   let values = [];
