@@ -12,6 +12,7 @@ import click
 from kgtrec.cli import _options as shared
 from kgtrec.cli._judged import check_judge_options, correct
 from kgtrec.cli._report import Command, File, Report, check_outputs, warning
+from kgtrec.cli.rank.options import OF_FORMULAS, has_embeddings, model_file, of_embeddings
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -117,6 +118,7 @@ def sample(graph: str, output: str, share: float | None, **options: Any) -> Repo
     default="filtered",
 )
 @shared.HOW_SCORED
+@of_embeddings
 @shared.reads(
     "--relation-types types",
     "Apply the type rules: lines relation<TAB>type of its heads<TAB>type of its tails.",
@@ -138,8 +140,9 @@ def pool(
     """Pool the best candidates of SYSTEMs for the questions of seed triples, for judging.
 
     A SYSTEM is a TREC run, or scores as for `kgtrec rank`: a .npy matrix, a folder of .npy shards,
-    or an .npz with a factorised model. Only the seeds' questions are ranked, as deep as the pool.
-    Scores have one row per question of the split, or one per question of the seeds.
+    an .npz with a factorised model, or embeddings of a --model (--model A,B names the model of each
+    in turn). Only the seeds' questions are ranked, as deep as the pool. Scores have one row per
+    question of the split, or one per question of the seeds.
 
     The pool omits known triples of all splits, and the seeds. Each line of the pool has a triple,
     the side that was asked, the names of the seed questions that it answers (a label serves both),
@@ -160,6 +163,7 @@ def pool(
     kgtrec pool --graph FB15k-237 --seed-triples seed.tsv *.run --depth 20 --by-category \\
         --relation-types relation_types.tsv -o pool.tsv
     kgtrec pool --graph FB15k-237 --seed-triples seed.tsv transe.npz shards/ a.run -o pool.tsv
+    kgtrec pool --graph FB15k-237 --seed-triples seed.tsv a.run rotate/ --model rotate -o pool.tsv
     kgtrec pool --graph FB15k-237 --seed-triples seed.tsv *.run --sample 0.3 --seed 1 -o sampled.tsv
     kgtrec pool --graph FB15k-237 --seed-triples seed.tsv *.run -o pool.tsv \\
         --sample-questions 100 --write-sample drawn.tsv
@@ -176,14 +180,15 @@ def pool(
     from kgtrec.study.pooling.pool import Draw, make_pool, write_pool
 
     names = system_names(systems)
-    _check_pool_options(systems, options)
+    models = _name_models(systems, options)
+    _check_pool_options(systems, models, options)
     share = options["sample"]
     draw = None if share is None else Draw(share, options["seed"] or 0)
     loaded = read_graph(graph)
     seeds = _read_seeds(loaded, seed_triples, options["split"], options["questions"])
     draws = _draw_questions(seeds, options)
     files = dict(zip(names, systems, strict=True))
-    lists = _read_lists(files, seeds, depth, options)
+    lists = _read_lists(files, models, seeds, depth, options)
     pooled = replace(make_pool(lists, seeds, depth), draw=draw)
     rules = _find_rules(pooled, options["types"], options["by_category"])
     marked = "" if draw is None else f", {int(pooled.drawn.sum()):,} of them in the sample"
@@ -202,13 +207,48 @@ def pool(
     )
 
 
-def _check_pool_options(systems: tuple[str, ...], options: dict[str, Any]) -> None:
-    """Refuse options of samples that miss another, and of scores if all systems are runs."""
+def _name_models(systems: tuple[str, ...], options: dict[str, Any]) -> dict[str, str | None]:
+    """Return the model of each system that has embeddings, by path; None if its file names it.
+
+    Refuse options about embeddings without effect.
+    """
+    from kgtrec.integrations.embeddings import is_vector_file
+
+    files = [path for path in systems if is_vector_file(path)]
+    typed = options["model"]
+    models = [None] if typed is None else typed.split(",")
+    shared.refuse(
+        (
+            len(models) not in (1, len(files)) and bool(files),
+            f"--model {typed} names {len(models)} models; give one for all, or one per SYSTEM with "
+            f"embeddings ({', '.join(files)})",
+        )
+    )
+    per_file = models if len(models) == len(files) else models[:1] * len(files)
+    named = {
+        path: model
+        for path, model in zip(files, per_file, strict=True)
+        if has_embeddings({**options, "scores": path, "model": model})
+    }
+    shared.leave_out(
+        (
+            not named,
+            ("model", "model_config", *OF_FORMULAS),
+            "no SYSTEM has embeddings; leave out {}",
+        ),
+    )
+    return named
+
+
+def _check_pool_options(
+    systems: tuple[str, ...], models: dict[str, str | None], options: dict[str, Any]
+) -> None:
+    """Refuse options of samples that miss another, and of scores if no system has scores."""
     from kgtrec.study.pooling.lists import is_scores
 
-    for_scores = (
-        options["rows"] != "questions" or options["nan"] != "error" or options["lower_is_better"]
-    )
+    has_scores = any(is_scores(path) for path in systems if path not in models)
+    of_scores = options["rows"] != "questions" or options["lower_is_better"]
+    is_nan_idle = options["nan"] != "error" and not models
     shared.refuse(
         (
             options["seed"] is not None
@@ -225,8 +265,9 @@ def _check_pool_options(systems: tuple[str, ...], options: dict[str, Any]) -> No
             "--sample draws triples and --sample-questions draws questions; give one of them",
         ),
         (
-            for_scores and not any(map(is_scores, systems)),
-            "--rows, --lower-is-better and --nan are for scores; these are all runs",
+            (of_scores or is_nan_idle) and not has_scores,
+            "--rows, --lower-is-better and --nan are for scores; these are all "
+            + ("embeddings or runs" if models else "runs"),
         ),
     )
 
@@ -243,24 +284,35 @@ def _draw_questions(seeds: SeedQuestions, options: dict[str, Any]) -> list[File]
 
 
 def _read_lists(
-    systems: dict[str, str], seeds: SeedQuestions, depth: int, options: dict[str, Any]
+    systems: dict[str, str],
+    models: dict[str, str | None],
+    seeds: SeedQuestions,
+    depth: int,
+    options: dict[str, Any],
 ) -> list[RankedLists]:
-    """Read the lists of all systems, by name: those of runs, or the best of scores."""
+    """Read the lists of all systems, by name: those of runs, or the best of scores.
+
+    - models: Model of each system with embeddings, by path.
+    """
+    from kgtrec.integrations.embeddings import is_vector_file
     from kgtrec.study import run_lists, score_lists
     from kgtrec.study.pooling.lists import is_scores
 
     settings = {"places": options["places"], "threads": options["threads"]}
-    scoring = {
-        "rows": options["rows"],
-        "nan": options["nan"],
-        "higher_is_better": not options["lower_is_better"],
-    }
-    return [
-        score_lists(path, seeds, name, depth, **settings, **scoring)
-        if is_scores(path)
-        else run_lists(path, seeds, name, **settings)
-        for name, path in systems.items()
-    ]
+    scoring = settings | {"nan": options["nan"]}
+    of_matrix = {"rows": options["rows"], "higher_is_better": not options["lower_is_better"]}
+    questions = seeds.graph.questions(seeds.split)
+    lists = []
+    for name, path in systems.items():
+        if path in models:
+            vectors = model_file({**options, "scores": path, "model": models[path]})
+            source = vectors.factors(questions)
+            lists.append(score_lists(source, seeds, name, depth, **scoring))
+        elif is_scores(path) or is_vector_file(path):
+            lists.append(score_lists(path, seeds, name, depth, **scoring, **of_matrix))
+        else:
+            lists.append(run_lists(path, seeds, name, **settings))
+    return lists
 
 
 def _read_seeds(graph: Graph, path: str, split: str, questions: str | None) -> SeedQuestions:

@@ -24,7 +24,7 @@ import numpy as np
 
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arrays import Array
-from kgtrec._internal.locations import is_location, local_copy
+from kgtrec._internal.locations import is_folder, is_location, local_copy
 from kgtrec.errors import FileError, InputError, PathName, UsageError
 from kgtrec.graph.graph import GraphData
 from kgtrec.integrations.saved_models import (
@@ -382,6 +382,17 @@ def count_entities(path: PathName) -> int:
     with local_copy(path, folders=True) as copy:
         vectors, _ = split_single_values(_load(copy))
     return len(_by_role(path, vectors)["entity"])
+
+
+def is_vector_file(path: PathName) -> bool:
+    """Return True if a path may have embeddings: an ending of `load_embeddings`, or a folder.
+
+    False for ``.npy`` files, which are score matrices, and for files of queries and entities.
+    """
+    if Path(path).suffix == ".npz":
+        with local_copy(path) as copy:
+            return "queries.npy" not in _names_in_archive(copy)
+    return Path(path).suffix in (".safetensors", ".pt", ".pth", ".ckpt") or is_folder(path)
 
 
 def is_saved_model(path: PathName) -> bool:

@@ -296,7 +296,7 @@ def doubts(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int) -> li
 
 
 def score_lists(
-    scores: PathName,
+    scores: Factors | PathName,
     seeds: SeedQuestions,
     name: str,
     depth: int,
@@ -312,11 +312,11 @@ def score_lists(
 
     Parameters
     ----------
-    scores : path
+    scores : Factors or path
         A ``.npy`` matrix, a folder of ``.npy`` shards, or an ``.npz`` with a factorised model, as
         for `kgtrec.rank`. It has one row per question of the seeds' split, in the order of
         ``kgtrec convert --write-questions``; or one row per question of the seeds: heads first,
-        each by first appearance among the seeds.
+        each by first appearance among the seeds. Factors have the same rows.
     seeds : SeedQuestions
     name : str
         Name of the system.
@@ -339,9 +339,10 @@ def score_lists(
     choose("places", places, PLACES)
     choose("rows", rows, ROWS)
     check_depth(depth)
-    source = load_scores(scores)
+    source = scores if isinstance(scores, Factors) else load_scores(scores)
+    where = name if isinstance(scores, Factors) else fspath(scores)
     n_rows = len(source.queries) if isinstance(source, Factors) else source.n_rows
-    chosen = _find_rows(seeds, rows, n_rows, scores)
+    chosen = _find_rows(seeds, rows, n_rows, where)
     source = source if chosen is None else select_rows(source, chosen)
     questions = seeds.questions
     if places == "raw":
@@ -359,9 +360,7 @@ def score_lists(
     except InputError as error:
         if isinstance(error, FileError):
             raise
-        raise InputError(
-            f"{getattr(source, 'place', '') or fspath(scores)}: {error.marked}"
-        ) from None
+        raise InputError(f"{getattr(source, 'place', '') or where}: {error.marked}") from None
     lists = run_lists(replace(run, query_ids=seeds.ids), seeds, name, places=places)
     return replace(lists, from_scores=True)
 
