@@ -13,7 +13,7 @@ from kgtrec.cli._report import Command, Report, note
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
-    from kgtrec.cluster.batch.job_file import JobBatch
+    from kgtrec.cluster.batch.jobs import JobBatch
     from kgtrec.cluster.batch.records import Outcome
 
 

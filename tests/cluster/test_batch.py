@@ -26,7 +26,8 @@ import kgtrec
 from kgtrec.cli import cli
 from kgtrec.cluster.batch import records
 from kgtrec.cluster.batch.batch import Load, _lock_folders, batch_status, run_batch
-from kgtrec.cluster.batch.job_file import JobBatch, read_jobs
+from kgtrec.cluster.batch.job_file import read_jobs
+from kgtrec.cluster.batch.jobs import JobBatch
 from kgtrec.cluster.batch.records import batch_notes
 from kgtrec.cluster.dask.rank import rank_parts
 from kgtrec.cluster.dask.workers import SchedulerLost

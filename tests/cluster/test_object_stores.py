@@ -220,7 +220,7 @@ entities = "../some.txt"
 
 
 def test_patterns_at_urls_match_as_those_of_files(store: str, home: Path) -> None:
-    from kgtrec.cluster.batch.job_file import models_by_pattern
+    from kgtrec.cluster.batch.patterns import models_by_pattern
 
     patterns = "*.npz s?a*s shards **/1*.npy */[0-3].npy g/* **/tr*.txt m.npz"
     for pattern in patterns.split():

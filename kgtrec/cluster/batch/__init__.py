@@ -1,7 +1,7 @@
 """Many models x graphs x protocols from one file (`kgtrec batch`).
 
 In: a job file. Out: one dataset of ranks and one summary; finished jobs are not repeated. Open
-`batch` first; `job_file` reads and checks the jobs, `records` gives the state of each.
+`batch` first; `job_file` reads and checks the `jobs`, `records` gives the state of each.
 
 A batch that is started again resumes at two levels. First, `records.Records` skips finished jobs:
 the record of such a job has the hash of its present inputs, and its ranks have the record's

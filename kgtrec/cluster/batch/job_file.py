@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
-from glob import glob, has_magic
 from pathlib import Path
 from typing import Any
 
-from kgtrec._internal.locations import files_below, is_location, local_path, read_bytes
+from kgtrec._internal.locations import is_location, local_path, read_bytes
 from kgtrec._internal.structured import parse_toml
 from kgtrec._internal.system import reason_of
 from kgtrec._internal.text import group_equal, join_names
 from kgtrec._internal.urls import is_url, url_text
+from kgtrec.cluster.batch.jobs import (
+    FILE_KEYS,
+    PAIRS_ONLY,
+    SETTING_KEYS,
+    SIDES,
+    Job,
+    JobBatch,
+    complete_key,
+)
 from kgtrec.cluster.batch.pair_jobs import PAIR_KEYS, PairRequest
+from kgtrec.cluster.batch.patterns import models_by_pattern
 from kgtrec.cluster.plan import memory_bytes
-from kgtrec.errors import FileError, InputError, KgtrecError, PathName, choose
+from kgtrec.errors import FileError, KgtrecError, PathName, choose
 from kgtrec.graph.formats import split_format
 from kgtrec.measures import parse_all
 from kgtrec.questions.requests import AnswerRequest, QuestionRequest
@@ -26,25 +33,6 @@ from kgtrec.scores.formulas import NORMALIZED, check_model
 from kgtrec.study.pairs import measures as pair_measures
 
 NamesModel = Callable[[str], bool]
-_GRAPH = "{graph}"
-
-
-def models_by_pattern(
-    pattern: str, folder: Path, graphs: Iterable[str]
-) -> dict[str, str | dict[str, str]]:
-    """Return the paths of scores that match a pattern, by name of the model, sorted by name.
-
-    If the pattern contains ``{graph}``, a model has a path per graph, by name of the graph.
-    """
-    if _GRAPH not in pattern:
-        return dict(_models_matching(pattern, folder))
-    models: dict[str, str | dict[str, str]] = {}
-    for graph in graphs:
-        for name, path in _models_matching(pattern.replace(_GRAPH, graph), folder).items():
-            by_graph = models.setdefault(name, {})
-            assert isinstance(by_graph, dict)
-            by_graph[graph] = path
-    return dict(sorted(models.items()))
 
 
 def _is_pattern_with_keys(models: Any) -> bool:
@@ -58,51 +46,6 @@ def _is_pattern_with_keys(models: Any) -> bool:
         and len(models) > 1
         and {*models} <= {*_MODEL_KEYS}
     )
-
-
-def _match_paths(pattern: str, folder: Path) -> list[tuple[str, bool]]:
-    """Return the paths that match a pattern, each with whether it is a folder; sorted."""
-    if is_location(folder / pattern) and not is_location(pattern):
-        pattern = f"{url_text(str(folder))}/{pattern}"
-    if is_location(pattern) and (local := local_path(pattern)) is not None:
-        pattern = local
-    if not is_location(pattern):
-        paths = sorted(glob(pattern, root_dir=folder, recursive=True))
-        return [(path, (folder / path).is_dir()) for path in paths]
-    steps = pattern.split("/")
-    fixed = next((n for n, step in enumerate(steps) if has_magic(step)), len(steps) - 1)
-    base = "/".join(steps[:fixed])
-    files = {tuple(name.split("/")) for name in files_below(base)}
-    folders = {name[:n] for name in files for n in range(1, len(name))}
-    matching = sorted(name for name in files | folders if _matches(name, tuple(steps[fixed:])))
-    return [("/".join([base, *name]), name in folders) for name in matching]
-
-
-def _matches(name: tuple[str, ...], steps: tuple[str, ...]) -> bool:
-    """Return whether the steps of a name match those of a pattern, as in `glob`."""
-    if not steps or not name:
-        return not name and all(step == "**" for step in steps)
-    first = steps[0]
-    hidden = name[0].startswith(".") and not first.startswith(".")
-    if first == "**":
-        return _matches(name, steps[1:]) or (not hidden and _matches(name[1:], steps))
-    return not hidden and fnmatchcase(name[0], first) and _matches(name[1:], steps[1:])
-
-
-def _models_matching(pattern: str, folder: Path) -> dict[str, str]:
-    """Return the paths that match a pattern, by name; InputError if none does, or names repeat."""
-    paths: dict[str, str] = {}
-    for path, is_folder in _match_paths(pattern, folder):
-        name = Path(path).name if is_folder else Path(path).stem
-        if name in paths:
-            raise InputError(
-                f"{paths[name]!r} and {path!r} would have the same model name {name!r}; list the "
-                "models by name"
-            )
-        paths[name] = path
-    if not paths:
-        raise InputError(f"no file matches {pattern!r}; correct the pattern")
-    return dict(sorted(paths.items()))
 
 
 def read_toml(path: Path, kind: str = "a job file") -> dict[str, Any]:
@@ -147,7 +90,6 @@ _MOUNT = (
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 
 _PROTOCOLS = {"test": {"split": "test"}}  # if the job file has none
-_SIDES = ["head", "tail", "both", "relation", "qualifier"]
 # Valid values by key: types, a list of choices, or `Settings`, which checks its fields.
 _BATCH_KEYS = {
     "output": str,
@@ -202,7 +144,7 @@ _PROTOCOL_KEYS = {
     "heads": str,
     "tails": str,
     "split": str,
-    "sides": _SIDES,
+    "sides": SIDES,
     "filter": (str, list),
     "rows": Settings,
     "nan": Settings,
@@ -224,8 +166,7 @@ _OPTION_NAMES = {
     "protocols": {"score_columns": "columns"},
 }
 """Names of options of `kgtrec rank` whose keys have another name, by section."""
-_SETTING_KEYS = {"nan", "atol", "rtol"}  # keys of protocols that set how scores are ranked
-_KEYS_WITHOUT_GRAPH = {*_SETTING_KEYS, "min_answers"}  # for questions without a graph
+_KEYS_WITHOUT_GRAPH = {*SETTING_KEYS, "min_answers"}  # for questions without a graph
 _TYPE_NAMES = {
     str: "a string",
     bool: "true or false",
@@ -234,127 +175,6 @@ _TYPE_NAMES = {
     int: "a whole number",
     float: "a number",
 }
-FILE_KEYS = (
-    "entities",
-    "heads",
-    "tails",
-    "relations",
-    "type_constraints",
-    "questions",
-    "qrels",
-    "queries",
-    "documents",
-    "candidates",
-    "column_labels",
-)
-
-
-@dataclass(frozen=True)
-class Job:
-    """One evaluation: a model on a graph under a protocol.
-
-    - model, graph, protocol: Names, as in the job file.
-    - request: The questions to ask.
-    - scores: File or folder with the model's scores.
-    - settings: The protocol's keys as in the job file, its paths resolved.
-    - vectors: If the scores are vectors of a model, the keys that say how they are scored.
-    """
-
-    model: str
-    graph: str
-    protocol: str
-    request: QuestionRequest | AnswerRequest | PairRequest
-    scores: str
-    higher_is_better: bool = True
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    vectors: Mapping[str, Any] | None = None
-
-    @property
-    def of_graph(self) -> bool:
-        """True if the questions come from a graph."""
-        return isinstance(self.request, QuestionRequest)
-
-    @property
-    def of_pairs(self) -> bool:
-        """True if the questions are relations, and pairs are ranked."""
-        return isinstance(self.request, PairRequest)
-
-    @property
-    def sides(self) -> str:
-        """The sides that are asked, as in keys of measures."""
-        return self.settings.get("sides", "both") if self.of_graph else "all"
-
-    def measure_key(self, key: str) -> str | None:
-        """Return the key of a measure for this job; None if its side is not asked.
-
-        A key without a side gets the sides that the job asks. Jobs of pairs have no sides.
-        """
-        if self.of_pairs or key in PAIRS_ONLY:
-            return key if self.of_pairs and _is_pair_measure(key) else None
-        sided = complete_key(key, self.sides)
-        first = sided.partition(".")[0]
-        return sided if first == self.sides or (self.sides == "both" and first != "all") else None
-
-    def describe_error(self, error: Exception) -> str:
-        """Return an error's message. If it is about a file, the key of the job file precedes it."""
-        path, files = getattr(error, "path", None), getattr(self.request, "files", {})
-        key = next((f"graphs.{self.graph}.{key}: " for key in files if files[key] == path), "")
-        return f"{key}{error}"
-
-    def settings_for(self, run_depth: int) -> Settings:
-        """Return the settings to rank its scores, with `run_depth` candidates kept per question."""
-        options = {key: value for key, value in self.settings.items() if key in _SETTING_KEYS}
-        return Settings.convert(
-            run_depth=run_depth, higher_is_better=self.higher_is_better, threads=1, **options
-        )
-
-    @property
-    def name(self) -> str:
-        """The text ``MODEL on GRAPH, PROTOCOL``."""
-        return f"{self.model} on {self.graph}, {self.protocol}"
-
-
-@dataclass(frozen=True)
-class JobBatch:
-    """The content of a job file.
-
-    - path, output: The file, and the folder for the results, which may be at a URL.
-    - work: Folder of this machine for files that are needed until all jobs are done.
-    - memory: Most that one task may use, such as "2GB".
-    - measures: Columns of the summary; a key without a side covers all sides that a protocol
-      asks.
-    - jobs: Graph by graph, protocol by protocol, in the order of the file.
-    """
-
-    path: Path
-    output: Path
-    work: Path
-    memory: str
-    measures: tuple[str, ...]
-    jobs: tuple[Job, ...]
-
-    @property
-    def output_name(self) -> str:
-        """The output folder as a path or URL, for messages and files."""
-        path = str(self.output)
-        return url_text(path) if is_location(path) else path
-
-
-PAIRS_ONLY = ("auroc", "macro.auroc")
-"""Measures of pairs that ranks of entities do not have."""
-
-
-def _is_pair_measure(key: str) -> bool:
-    """Return whether a key is a measure of pairs."""
-    try:
-        return bool(pair_measures.parse_measures(key))
-    except KgtrecError:
-        return False
-
-
-def complete_key(key: str, side: str = "both") -> str:
-    """Return the key of a measure with a side; a key without a side gets `side`."""
-    return key if key.partition(".")[0] in ("all", *_SIDES) else f"{side}.{key}"
 
 
 def read_jobs(path: PathName, names_model: NamesModel = lambda path: False) -> JobBatch:

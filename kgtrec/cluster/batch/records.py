@@ -36,7 +36,7 @@ from kgtrec._internal.structured import parse_json
 from kgtrec._internal.table import Cell, Table
 from kgtrec._internal.text import join_names
 from kgtrec._version import __version__
-from kgtrec.cluster.batch.job_file import FILE_KEYS, Job, JobBatch, complete_key
+from kgtrec.cluster.batch.jobs import FILE_KEYS, Job, JobBatch, complete_key
 from kgtrec.cluster.content_hash import describe_files, hash_file, hash_text, label_files, stamps_of
 from kgtrec.cluster.vectors import vector_files
 from kgtrec.errors import FileError, InputError, PathName, refuse
