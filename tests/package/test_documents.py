@@ -217,9 +217,8 @@ def test_the_examples_of_continuous_integration_run_in_a_shell(
 
 def test_guides_are_files_with_a_beginning_an_end_and_links_to_guides() -> None:
     folder = guides.path("ties").parent
-    assert sorted(path.stem for path in folder.glob("*.md")) == sorted(guides.ORDER)
-    index = (folder / "site" / "index.md").read_text("utf-8")
-    assert re.findall(r"^\.\./([\w-]+)$", index, re.M) == list(guides.ORDER)
+    pages = {path.stem for path in folder.glob("*.md")}
+    assert pages == {"index", *guides.ORDER}
     for name, text in TEXTS.items():
         title, beginning, *_, end = text.rstrip("\n").split("\n\n")
         assert title.startswith("# "), name
@@ -229,6 +228,14 @@ def test_guides_are_files_with_a_beginning_an_end_and_links_to_guides() -> None:
         assert following[1] in {*guides.ORDER} - {name}
         for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", text):
             assert guides.path(name).with_name(target).exists(), (name, target)
+
+
+def test_the_site_begins_with_readmes_example_and_lists_every_guide_in_order() -> None:
+    index = (guides.path("ties").parent / "index.md").read_text("utf-8")
+    (example,) = re.findall(r"^```python\n.+?^```$", index, re.M | re.S)
+    assert example in PAGE
+    lists = "".join(re.findall(r"^:caption: .+\n\n((?:[\w/-]+\n)+)", index, re.M)).split()
+    assert [name for name in lists if "/" not in name] == list(guides.ORDER)
 
 
 def test_every_word_of_a_key_is_explained() -> None:
