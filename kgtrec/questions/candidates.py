@@ -23,7 +23,7 @@ from kgtrec.graph import id_files
 from kgtrec.graph.openke import read_type_constraints
 from kgtrec.questions.candidate_lists import CandidateLists
 from kgtrec.questions.selection import keep_well_answered
-from kgtrec.questions.terms import PLURAL
+from kgtrec.questions.terms import PLURAL, NamedTerms
 
 if TYPE_CHECKING:
     from kgtrec.questions.questions import AnyQuestions, QuestionData
@@ -137,7 +137,7 @@ def separate(questions: AnyQuestions) -> AnyQuestions:
     known = select_lists(questions.known, question)
     keys = to_keys(known, n)
     others = keys[~contains(every * n + answers, keys)]
-    return questions.select(
+    separated = questions.select(
         question,
         instance,
         answers=Csr(np.arange(len(instance) + 1), answers),
@@ -147,6 +147,9 @@ def separate(questions: AnyQuestions) -> AnyQuestions:
         triple_rows=every,
         details={**questions.details, "separate": True},
     )
+    if isinstance(separated.origin, NamedTerms):
+        return separated
+    return replace(separated, origin=separated.origin.name_triples())
 
 
 def _build_relation_lists(

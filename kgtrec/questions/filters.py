@@ -205,6 +205,8 @@ def split_fields(
         fields["instance_triple"] = rows[fields["instance_triple"]]
     given, context = fields.pop("given"), fields.pop("context")
     terms = GraphTerms(graph, split, sides, filters, n_extra, codes, given, context, rows)
+    if rows is not None:
+        terms = terms.keep_names()
     return {"origin": terms, **fields, "details": details}
 
 

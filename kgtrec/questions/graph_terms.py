@@ -7,7 +7,7 @@ statement replaces the head, and the qualifier's relation and value replace rela
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -159,6 +159,8 @@ class GraphTerms:
     - side_codes, int8 (Q,): The side of each question. `side` has the same numbers as int64.
     - pairs, int64 (n_instances,): Pairs (side, evaluated triple) whose questions are asked,
       ascending. They are numbered by side, then by triple. None: all of them.
+    - split_numbers, int64 (Q,): The number of each question among all of its side in the split, if
+      some are left out. Names have these numbers. None: questions are numbered as they are.
     """
 
     graph: GraphData
@@ -171,6 +173,7 @@ class GraphTerms:
     context: Int32 | None = None
     kept: Int64 | None = None
     pairs: Int64 | None = None
+    split_numbers: Int64 | None = None
 
     def __len__(self) -> int:
         return len(self.side_codes)
@@ -208,7 +211,7 @@ class GraphTerms:
 
     def select(self, questions: Any) -> GraphTerms:
         """Return the terms of some questions: a slice, or numbers in any order."""
-        names = ("side_codes", "given", "context")
+        names = ("side_codes", "given", "context", "split_numbers")
         return replace(self, **{name: copy_rows(getattr(self, name), questions) for name in names})
 
     @property
@@ -320,11 +323,38 @@ class GraphTerms:
         """Names of the questions in TREC files: head0, ..., tail0, ... or head0@2014-07-01, ..."""
         return self.names(slice(0, len(self)))
 
+    def keep_names(self) -> GraphTerms:
+        """Return the terms with the numbers that questions have now, even if others are left out.
+
+        These are numbers among all questions of the split, also if only some triples are kept.
+        """
+        if self.split_numbers is not None:
+            return self
+        return replace(
+            self, split_numbers=np.concatenate([numbers for numbers, _ in self._numbers_by_side()])
+        )
+
+    def name_triples(self) -> GraphTerms:
+        """Return the terms of one question per side and triple, named by the number of the triple.
+
+        Triples that are left out count, too.
+        """
+        if self.kept is None:
+            return self
+        triples, _ = self.rows_among("instances")
+        n_triples = len(self.aspects[0].facts(self.split))
+        return replace(self, split_numbers=triples % n_triples)
+
     def names(self, rows: slice) -> list[str]:
         """Return the names of a range of questions."""
-        firsts = np.searchsorted(self.side_codes, np.arange(len(NAMES))).tolist()
-        sides = enumerate(self.side_codes[rows].tolist(), start=rows.start)
-        names = [f"{NAMES[side]}{number - firsts[side]}" for number, side in sides]
+        sides = self.side_codes[rows]
+        if self.split_numbers is None:
+            firsts = np.searchsorted(self.side_codes, np.arange(len(NAMES)))
+            numbers = np.arange(rows.start, rows.start + len(sides)) - firsts[sides]
+        else:
+            numbers = self.split_numbers[rows]
+        pairs = zip(sides.tolist(), numbers.tolist(), strict=True)
+        names = [f"{NAMES[side]}{number}" for side, number in pairs]
         if self.context is None or self.graph.contexts is None:
             return names
         times = self.graph.contexts.docnos[self.context[rows].astype(np.int64)]
@@ -364,6 +394,8 @@ class GraphTerms:
     def manifest(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return, for a manifest of ranks, facts about the questions and further entries."""
         facts: dict[str, Any] = {"n_head_questions": int(np.count_nonzero(self.side_codes == 0))}
+        if self.split_numbers is not None:
+            facts["question_numbers"] = self.split_numbers.tolist()
         if overlap := overlap_with_train(self.graph, self.split):
             facts["overlap"] = asdict(overlap)
         contexts = self.graph.contexts
@@ -380,19 +412,26 @@ class GraphTerms:
 
         `rows` says what a row of scores stands for: "questions" or "instances".
         """
-        sides, parts, total = self.aspects, [], 0
-        facts = sides[0].facts(self.split)
+        parts, total = [], 0
         if rows == "instances":
-            evaluated = np.arange(len(facts)) if self.kept is None else self.kept
-            parts = [evaluated + len(facts) * number for number in range(len(sides))]
-            pairs = np.concatenate(parts)
-            return pairs if self.pairs is None else pairs[self.pairs], len(facts) * len(sides)
-        for side in sides:
-            keys, first = np.unique(side.keys(facts), return_index=True)
-            rank = inverse(np.argsort(first))[np.searchsorted(keys, self._keys(side)[1])]
-            parts.append(rank + total)
-            total += len(keys)
+            n_facts, n_sides = len(self.aspects[0].facts(self.split)), len(self.aspects)
+            evaluated = np.arange(n_facts) if self.kept is None else self.kept
+            pairs = np.concatenate([evaluated + n_facts * number for number in range(n_sides)])
+            return pairs if self.pairs is None else pairs[self.pairs], n_facts * n_sides
+        for numbers, n_questions in self._numbers_by_side():
+            parts.append(numbers + total)
+            total += n_questions
         return np.concatenate(parts), total
+
+    def _numbers_by_side(self) -> Iterator[tuple[Int64, int]]:
+        """Yield, per side, the numbers of these questions among all of the split, and of how many.
+
+        All questions of a side are numbered in order of first appearance.
+        """
+        for side in self.aspects:
+            keys, first = np.unique(side.keys(side.facts(self.split)), return_index=True)
+            rank = inverse(np.argsort(first))
+            yield rank[np.searchsorted(keys, self._keys(side)[1])], len(keys)
 
     def _keys(self, side: AskedSide) -> tuple[Int64, Int64]:
         """Return the numbers of a side's questions, and their keys."""

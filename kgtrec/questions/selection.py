@@ -71,7 +71,7 @@ def keep_well_answered(questions: AnyQuestions, least: int) -> AnyQuestions:
     if isinstance(questions.origin, NamedTerms):
         origin: Any = _name_rows(questions.origin).select(chosen)
     else:
-        origin = _keep_pairs(questions.origin, rows).select(chosen)
+        origin = _keep_pairs(questions.origin.keep_names(), rows).select(chosen)
     return replace(part, origin=origin)
 
 

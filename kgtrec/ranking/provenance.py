@@ -29,6 +29,8 @@ class Provenance:
     - rows, run_depth: Settings of a ranking of scores; manifests do not record the run depth.
     - overlap: Triples that the split shares with train and with itself; see
       `kgtrec.graph.statistics.overlap`. Empty without train.
+    - question_numbers: Number of each question among all of its side in the split, which is that of
+      its name. Empty if no question is left out: they are numbered as they are.
     - question_ids, terms: Names of questions, and labels per term (None: its values are numbers).
       Empty if the questions come from a graph.
     - contexts: Labels of times or sets of qualifiers, by number.
@@ -57,6 +59,7 @@ class Provenance:
     n_entities: int | None = None
     n_relations: int | None = None
     n_head_questions: int = 0
+    question_numbers: Sequence[int] = ()
     triples: Mapping[str, int] = field(default_factory=dict)
     duplicates_dropped: Mapping[str, int] = field(default_factory=dict)
     overlap: Mapping[str, int] = field(default_factory=dict)
@@ -114,6 +117,7 @@ _JSON_TYPES: dict[str, type] = {
     "n_entities": int,
     "n_relations": int,
     "n_head_questions": int,
+    "question_numbers": list,
     "triples": dict,
     "duplicates_dropped": dict,
     "overlap": dict,
@@ -161,6 +165,7 @@ def is_sound(manifest: Mapping[str, Any]) -> bool:
     return (
         all(isinstance(value, float) for value in known.get("trec_agreement", {}).values())
         and all(type(count) is int for count in known.get("overlap", {}).values())
+        and all(type(number) is int for number in known.get("question_numbers", ()))
         and type(known.get("qrels", {"level": 1}).get("level")) is int
         and all(isinstance(some, list) for some in names if some is not None)
         and all(isinstance(text, str) for some in names for text in some or ())

@@ -413,11 +413,12 @@ class Ranks:
         facts = self.provenance
         if facts.question_ids:
             return [facts.question_ids[number] for number in self.question.tolist()]
-        pairs = zip(self.side.tolist(), self.question.tolist(), strict=True)
-        names = [
-            f"{NAMES[side]}{number - facts.n_head_questions * (side == 1)}"
-            for side, number in pairs
-        ]
+        if facts.question_numbers:
+            numbers = np.asarray(facts.question_numbers)[self.question]
+        else:
+            numbers = self.question - facts.n_head_questions * (self.side == 1)
+        pairs = zip(self.side.tolist(), numbers.tolist(), strict=True)
+        names = [f"{NAMES[side]}{number}" for side, number in pairs]
         if self.context is None:
             return names
         texts = self.context_labels
@@ -616,6 +617,10 @@ def _find_fault(ranks: Ranks) -> str | None:
     labels, used = ranks.relation_labels, ranks.relation
     if labels is not None and ((used < 0) | (used >= len(labels))).any():
         return f"relations {used.min()} to {used.max()}, but {len(labels)} relation labels"
+    if numbers := ranks.provenance.question_numbers:
+        used = ranks.question
+        if ((used < 0) | (used >= len(numbers))).any():
+            return f"questions {used.min()} to {used.max()}, but {len(numbers)} question numbers"
     return None
 
 

@@ -185,6 +185,40 @@ def questions_of_rows(
     return [(side, (first, second), ids) for (side, first, second), ids in answers.items()]
 
 
+@given(
+    seed=st.integers(0, 10**6),
+    sides=st.sampled_from(["both", "head", "tail", "relation"]),
+    least=st.integers(1, 2),
+    lists=st.sets(st.sampled_from(["entities", "relations"])),
+)
+def test_questions_keep_their_names_when_others_are_left_out(
+    seed: int, sides: str, least: int, lists: set[str]
+) -> None:
+    rng = np.random.default_rng(seed)
+    graph = dense_graph(rng)
+    every = graph.questions(sides=sides)
+    chosen = {"entities": range(7), "relations": [int(graph.splits["test"][0, 1])]}
+    try:
+        part = graph.questions(sides=sides, **{name: chosen[name] for name in lists})
+        part = part.restrict(min_answers=least)
+    except (InputError, UsageError):  # nothing is left
+        return
+    assert list(part.ids) == [every.ids[row] for row in part.rows_among()[0]]
+    scores = rng.permuted(np.tile(np.arange(every.n_labels), (len(every), 1)), axis=1)
+    run = kgtrec.rank(scores, every, run_depth=N)[1]
+    ranks = kgtrec.rank(scores, part)[0]
+    assert ranks.question_ids == [part.ids[number] for number in ranks.question]
+    listed = kgtrec.rank_lists(run, part)
+    for name in ("greater", "equal", "candidates", "macro_greater"):
+        np.testing.assert_array_equal(getattr(listed, name), getattr(ranks, name), name)
+
+
+def test_separate_questions_are_named_by_their_triples() -> None:
+    graph = kgtrec.Graph.from_arrays(test=[[0, 0, 1], [0, 1, 2], [0, 1, 3]], n_entities=5)
+    part = graph.questions(sides="tail", relations=[1]).separate()
+    assert list(part.ids) == ["tail1", "tail2"]
+
+
 def test_rows_of_questions_that_are_left_out() -> None:
     graph = kgtrec.Graph.from_arrays(test=[[0, 0, 1], [0, 0, 2], [3, 0, 1], [4, 1, 5]])
     kept = graph.questions(filter="raw").restrict(min_answers=2)
