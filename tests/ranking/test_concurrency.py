@@ -7,6 +7,7 @@ import random
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -219,47 +220,71 @@ def test_rows_of_a_call_that_ctrl_c_ended_can_be_given_again(
     assert content(ranker.finish()) == due
 
 
-@pytest.fixture
-def storm() -> Iterator[Callable]:
-    """Runs a function under signals that raise KeyboardInterrupt in it, and nowhere else."""
-    armed: list[int] = []
-    inside: list[object] = []
-    busy: list[bool] = []
+def run_in_fork(function: Callable[[], None]) -> None:
+    """Run a function in a fork of this process, and fail if it fails.
 
-    def interrupt(_: int, frame) -> None:
-        if busy:
-            return  # signals may come faster than they are handled
-        busy.append(True)
+    The function may set handlers of signals and timers. They end with the fork, and so do signals
+    on their way: the system may give one to any thread, and a thread that waits for a core takes
+    it late. In this process, it could meet the handler of pytest-timeout, or none.
+    """
+    child = os.fork()
+    if not child:
+        code = 1
         try:
-            while armed and frame is not None and frame.f_code.co_name not in CALLBACKS:
-                if frame.f_code is inside[0]:
-                    armed.pop()
+            function()
+            code = 0
+        except BaseException:
+            traceback.print_exc(file=sys.__stderr__)  # with file descriptor 2, which pytest reads
+        finally:
+            os._exit(code)
+    try:
+        status = os.waitpid(child, 0)[1]
+    except BaseException:  # such as the timeout of the test
+        os.kill(child, signal.SIGKILL)
+        raise
+    assert os.waitstatus_to_exitcode(status) == 0
+
+
+class Storm:
+    """Signals that raise KeyboardInterrupt in a function, and nowhere else; for `run_in_fork`."""
+
+    def __init__(self) -> None:
+        self.armed: list[int] = []
+        self.inside: object = None
+        self.busy = False
+        self.report_lost, sys.unraisablehook = sys.unraisablehook, self.drop_interrupt
+        signal.signal(signal.SIGALRM, self.interrupt)
+
+    def interrupt(self, _: int, frame) -> None:
+        if self.busy:
+            return  # signals may come faster than they are handled
+        self.busy = True
+        try:
+            while self.armed and frame is not None and frame.f_code.co_name not in CALLBACKS:
+                if frame.f_code is self.inside:
+                    self.armed.pop()
                     raise KeyboardInterrupt
                 frame = frame.f_back
         finally:
-            busy.clear()
+            self.busy = False
 
-    def drop_interrupt(lost) -> None:
+    def drop_interrupt(self, lost) -> None:
         """A signal may still come while Python cleans up, where nothing can be raised."""
         if lost.exc_type is not KeyboardInterrupt:
-            report_lost(lost)
+            self.report_lost(lost)
 
-    def run(function: Callable, arguments: tuple, count: int, first: float, then: float) -> None:
-        inside[:], armed[:] = [function.__code__], [0] * count
+    def run(
+        self, function: Callable, arguments: tuple, count: int, first: float, then: float
+    ) -> None:
+        """Call the function; signals come `first` seconds from now, and every `then` seconds."""
+        self.inside, self.armed = function.__code__, [0] * count
         signal.setitimer(signal.ITIMER_REAL, first, then)
         function(*arguments)
 
-    before, report_lost = signal.signal(signal.SIGALRM, interrupt), sys.unraisablehook
-    sys.unraisablehook = drop_interrupt
-    yield run
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    signal.signal(signal.SIGALRM, before)
-    sys.unraisablehook = report_lost
 
-
-def test_interrupts_at_any_moment_leave_no_part_at_work(storm) -> None:
+def test_interrupts_at_any_moment_leave_no_part_at_work() -> None:
     """Up to three signals, microseconds apart, again and again."""
-    moments, at_work, interrupted = random.Random(1), [0] * 64, 0
+    moments, at_work = random.Random(1), [0] * 64
 
     def part(start: int, stop: int) -> None:
         at_work[start] = not on_main()
@@ -267,31 +292,38 @@ def test_interrupts_at_any_moment_leave_no_part_at_work(storm) -> None:
             pass
         at_work[start] = 0
 
-    parts = [(n, n + 1) for n in range(64)]
-    while interrupted < 400:
-        first, then = moments.uniform(1e-6, 4e-4), moments.uniform(2e-5, 3e-4)
-        try:
-            storm(share_rows, (part, parts, 3), moments.randint(1, 3), first, then)
-        except KeyboardInterrupt:
-            interrupted += 1
-        assert not any(at_work)
+    def interrupt_parts() -> None:
+        storm, parts, interrupted = Storm(), [(n, n + 1) for n in range(64)], 0
+        while interrupted < 400:
+            first, then = moments.uniform(1e-6, 4e-4), moments.uniform(2e-5, 3e-4)
+            try:
+                storm.run(share_rows, (part, parts, 3), moments.randint(1, 3), first, then)
+            except KeyboardInterrupt:
+                interrupted += 1
+            assert not any(at_work)
+
+    run_in_fork(interrupt_parts)
 
 
 def test_retries_after_interrupts_at_any_moment_give_the_right_ranks(
-    questions, scores, due, storm
+    questions, scores, due
 ) -> None:
-    moments, interrupted = random.Random(2), 0
-    while interrupted < 150:
-        ranker = kgtrec.Ranker(questions, 7, threads=3)
-        for batch in ranker.batches(60):
-            while True:
-                try:
-                    arguments = ranker, batch, of(scores, batch)
-                    storm(kgtrec.Ranker.update, arguments, 1, moments.uniform(1e-6, 1e-3), 0)
-                    break
-                except KeyboardInterrupt:
-                    interrupted += 1
-        assert content(ranker.finish()) == due
+    def interrupt_ranking() -> None:
+        storm, moments, interrupted = Storm(), random.Random(2), 0
+        while interrupted < 150:
+            ranker = kgtrec.Ranker(questions, 7, threads=3)
+            for batch in ranker.batches(60):
+                while True:
+                    try:
+                        arguments = ranker, batch, of(scores, batch)
+                        first = moments.uniform(1e-6, 1e-3)
+                        storm.run(kgtrec.Ranker.update, arguments, 1, first, 0)
+                        break
+                    except KeyboardInterrupt:
+                        interrupted += 1
+            assert content(ranker.finish()) == due
+
+    run_in_fork(interrupt_ranking)
 
 
 # -- Forks -------------------------------------------------------------------------------------
@@ -302,16 +334,13 @@ def test_a_fork_after_use_goes_on_by_itself(questions, scores, due) -> None:
     batches = list(ranker.batches(40))
     for batch in batches[:2]:
         ranker.update(batch, of(scores, batch))
-    child = os.fork()
-    if not child:
-        code = 1
-        try:
-            for batch in batches[2:]:
-                ranker.update(batch, of(scores, batch))
-            code = 0 if content(ranker.finish()) == due else 2
-        finally:
-            os._exit(code)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+    def rank_the_rest() -> None:
+        for batch in batches[2:]:
+            ranker.update(batch, of(scores, batch))
+        assert content(ranker.finish()) == due
+
+    run_in_fork(rank_the_rest)
     with pytest.raises(UsageError, match="were never scored"):
         ranker.finish()  # the child's rows belong to the child
     for batch in batches[2:]:
