@@ -232,8 +232,8 @@ class Factors:
         rows : {"questions", "instances"}
             The meaning of a query, as for `Ranker`.
         columns : sequence of int, optional
-            The entity id of each row of `entity`, if they are not in id order. By default, rows
-            have the order of columns that the questions declare.
+            The entity id of each row of `entity` (and each bias), if they are not in id order. By
+            default, rows have the order of columns that the questions declare.
         bias : array, shape (n_entities,), optional
             Added to every score of an entity.
         **more : array
@@ -261,7 +261,8 @@ class Factors:
         if columns is not None:
             if questions.column_of is not None:
                 raise UsageError("the questions already declare columns=; leave columns= out here")
-            parts = parts.select_entities(_inverse_of(columns, len(parts.entity)))
+            rows_in_order = _inverse_of(columns, len(parts.entity))
+            parts, bias = parts.select_entities(rows_in_order), select_biases(bias, rows_in_order)
         return build_factors(questions, model, parts, inverse=inverse, rows=rows, bias=bias)
 
     @property
@@ -484,6 +485,17 @@ def _inverse_of(columns: Any, n: int) -> Int64:
             f"the {n} rows of entities"
         )
     return column_of_label(ids, Labels.decimal(n))
+
+
+def select_biases(bias: Any, rows: Int64) -> Array | None:
+    """Return the biases of these rows, in this order; None without biases.
+
+    Biases that do not fit the number of rows are returned unchanged, and `Factors` refuses them.
+    """
+    if bias is None:
+        return None
+    values = _check_floats("bias", bias, 1)
+    return values[rows] if len(values) == len(rows) else values
 
 
 def _check_floats(name: str, array: Any, ndim: int) -> Array:

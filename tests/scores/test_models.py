@@ -190,6 +190,10 @@ def test_halves_a_models_order_and_a_bias(questions: kgtrec.Questions) -> None:
         assert one.tobytes() == other.scores().tobytes()
         biased = make(questions, name, bias=bias, **arrays).scores()
         np.testing.assert_allclose(biased, one + bias, rtol=1e-12, atol=1e-12)
+        turned = make(questions, name, columns=order, bias=bias[order], **theirs).scores()
+        assert turned.tobytes() == biased.tobytes()
+        with pytest.raises(InputError, match=f"bias has 1 values for {N} entities"):
+            make(questions, name, columns=order, bias=bias[:1], **theirs)
 
 
 @pytest.mark.parametrize("name", ["distmult", "complex", "simple", "rescal", "hake"])
