@@ -45,11 +45,12 @@ from kgtrec.scores.factors import EVERY_ROW, Factors, build_factors, read_parts
 from kgtrec.scores.formulas import Parts, check_model, describe, half_turn_of
 from kgtrec.scores.pairs import PairVectors
 
+_ENTITY = {"entity", "ent", "e", "node"}
 _ROLES: tuple[tuple[str, set[str], set[str]], ...] = (
     ("core", {"core"}, set()),
     ("bias", {"bias"}, set()),
-    ("entity_tail", {"entity", "ent", "e", "node"}, {"tail", "t"}),
-    ("entity", {"entity", "ent", "e", "node"}, set()),
+    ("entity_tail", _ENTITY, {"tail", "t"}),
+    ("entity", _ENTITY, set()),
     ("relation_inverse", {"relation", "rel", "r"}, {"inverse", "inv"}),
     ("relation", {"relation", "rel", "r"}, set()),
 )
@@ -501,14 +502,17 @@ def _role_of(name: str) -> str:
     """Return the argument that an array's name means; empty if its meaning is unknown."""
     words = _words(name)
     fitting = (r for r, first, second in _ROLES if words & first and (words & second or not second))
-    return next(fitting, "")
+    role = next(fitting, "")
+    is_of_layer = role == "bias" and len(words) > 1 and not words & _ENTITY  # such as bn0.bias
+    return "" if is_of_layer else role
 
 
 def _words(name: str) -> set[str]:
     """Return the words of an array's name, in the singular."""
     saved = _OF_DGL_KE.fullmatch(name)
     words = re.findall("[a-z]+", (saved[1] if saved else name).lower())
-    return {"entity" if word == "entities" else word.removesuffix("s") for word in words}
+    singular = {"entities": "entity", "bias": "bias"}
+    return {singular.get(word, word.removesuffix("s")) for word in words}
 
 
 def _arrange(model: str, saved: SavedModel, arrays: dict[str, Array]) -> dict[str, Array]:

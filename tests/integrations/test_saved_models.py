@@ -561,6 +561,19 @@ RADIANS = {"entity": WIDE, "relation": np.float32(np.pi) * RELATION}
 SMALL = {"entity": WIDE, "relation": 0.05 * RELATION}
 
 
+@pytest.mark.parametrize("name", ["bias", "entity_bias", "ent_embeddings.bias"])
+def test_biases_of_entities(name: str, tmp_path: Path) -> None:
+    """They have an array in the file of the vectors; biases of other layers are refused."""
+    entity, relation, bias = uniform(1, N, DIM), uniform(2, R, DIM), uniform(3, N, 1)[:, 0]
+    vectors = {"entity": entity, "relation": relation}
+    factors = load_factors(saved(tmp_path, **vectors, **{name: bias}), QUESTIONS, "distmult")
+    assert_ranks(factors, due_scores(distmult, entity, relation) + bias)
+    for layer in ("bn0.bias", "relation_bias"):
+        path = saved(tmp_path, **vectors, **{layer: bias})
+        with pytest.raises(FileError, match=f"an array '{layer}', whose meaning is unknown"):
+            load_factors(path, QUESTIONS, "distmult")
+
+
 @each_row(
     "arrays, model, options, words",
     [
