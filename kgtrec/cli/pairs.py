@@ -30,6 +30,7 @@ _OF_RANKING = (
     "filters",
     "split",
     "model",
+    "column_labels",
 )
 
 _OF_SCORES = (
@@ -52,6 +53,11 @@ _OF_SCORES = (
     metavar="PATH",
 )
 @of_embeddings
+@shared.reads(
+    "--columns column_labels",
+    "Labels, one per line, in the order of the vectors of all entities. By default vectors are in "
+    "the order of ids (see `kgtrec rank --help`).",
+)
 @shared.flag("--lower-is-better", "The scores are distances.")
 @shared.reads("--heads", "Labels, one per line: pair only these heads. Default: all entities.")
 @shared.reads("--tails", "Labels, one per line: pair only these tails. Default: all entities.")
@@ -134,9 +140,10 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
     graph = read_graph(options["graph"])
     paths = {name: options[name] for name in ("heads", "tails", "relations")}
     listed, notes = read_pair_labels(graph, paths, options["unknown"])
+    scores = _load_scores(graph, options)
     with about(options["scores"]):
         ranks = rank_pairs(
-            _load_scores(graph, options),
+            scores,
             graph,
             split=options["split"],
             filter=parse_filter(options["filters"]),
@@ -216,21 +223,32 @@ def _check(files: tuple[str, ...], options: dict[str, Any]) -> None:
 def _load_scores(graph: Graph, options: dict[str, Any]) -> Any:
     """Load the scores: vectors of a model, a matrix of pairs, or `Factors`."""
     from kgtrec import Factors
+    from kgtrec._internal.csr import inverse
     from kgtrec.cli.rank.options import has_embeddings
+    from kgtrec.errors import UsageError
     from kgtrec.integrations.embeddings import load_pair_vectors
     from kgtrec.scores.files import load_matrix
     from kgtrec.scores.sources import load_scores
+    from kgtrec.study.pairs.questions import read_vector_order
 
     path = options["scores"]
+    columns = read_vector_order(graph, options["column_labels"])
     if has_embeddings(options | {"predictions": None}):
         names = (*OF_FORMULAS, "model_config")
         normalize = options["normalize"] if shared.on_command_line("normalize") else None
         how = {name: options[name] for name in names} | {"normalize": normalize}
-        return load_pair_vectors(path, graph, options["model"], **how)
+        return load_pair_vectors(path, graph, options["model"], columns=columns, **how)
     if path.endswith(".npz"):
         loaded = load_scores(path)
         assert isinstance(loaded, Factors)
-        return loaded
+        if columns is None or loaded.shape[1] != graph.n_entities:
+            return loaded
+        return loaded.select_entities(inverse(columns))
+    if columns is not None:
+        raise UsageError(
+            f"{path}: rows and columns of a matrix of pairs are in the order of --heads and "
+            "--tails; name these lists, and leave --columns out"
+        )
     return load_matrix(path)
 
 

@@ -241,16 +241,21 @@ def load_pair_vectors(
     model: str | None = None,
     *,
     inverse: str = "none",
+    columns: Any = None,
     model_config: PathName | None = None,
     **declared: Any,
 ) -> PairVectors:
-    """Read vectors as scores of pairs; arguments and errors are those of `load_factors`."""
+    """Read vectors as scores of pairs; arguments and errors are those of `load_factors`.
+
+    `columns` is that of `PairVectors`: the entity of each row of the vectors.
+    """
     vectors = _read_vectors(path, model, declared, model_config)
     try:
-        options: dict[str, Any] = {"inverse": inverse, **vectors.declared, **vectors.arrays}
+        how: dict[str, Any] = {"inverse": inverse, "columns": columns}
+        options: dict[str, Any] = {**how, **vectors.declared, **vectors.arrays}
         scores = PairVectors(graph, vectors.model, **options)
     except (InputError, UsageError) as error:
-        raise type(error)(f"{path}: {error}") from None
+        raise type(error)(f"{path}: {error.marked}") from None
     scores.facts = vectors.facts()
     return scores
 

@@ -15,8 +15,15 @@ import numpy as np
 from kgtrec._internal.arrays import Array, Int64
 from kgtrec.errors import InputError, UsageError
 from kgtrec.graph.graph import GraphData
+from kgtrec.questions.questions import column_of_label
 from kgtrec.scores.arrays import ScoreBlock, as_array, on_device
-from kgtrec.scores.factors import Factors, check_sizes, computing_type, read_parts
+from kgtrec.scores.factors import (
+    Factors,
+    check_sizes,
+    computing_type,
+    read_parts,
+    select_biases,
+)
 from kgtrec.scores.formulas import QueryIds, build, check_model, describe
 
 PairSource = Callable[[int, Int64], Any]
@@ -102,6 +109,9 @@ class PairVectors:
     graph : Graph
     model : str
         As for `Factors.from_embeddings`, as are all arrays and declarations.
+    columns : sequence of str or int, optional
+        The label or id of the entity of each row of `entity` (and each bias), if they are not in id
+        order.
 
     Attributes
     ----------
@@ -116,7 +126,7 @@ class PairVectors:
     Raises
     ------
     UsageError, InputError
-        As for `Factors.from_embeddings`.
+        As for `Factors.from_embeddings`. Also if `columns` lacks or repeats an entity.
     """
 
     heads_per_call = MOST_HEADS
@@ -134,6 +144,7 @@ class PairVectors:
         phase_weight: float | None = None,
         modulus_weight: float | None = None,
         inverse: str = "none",
+        columns: Any = None,
         bias: Any = None,
         **more: Any,
     ) -> None:
@@ -148,6 +159,9 @@ class PairVectors:
             modulus_weight=modulus_weight,
         )
         check_sizes(parts, graph, inverse)
+        if columns is not None:
+            rows_in_order = column_of_label(columns, graph.entities)
+            parts, bias = parts.select_entities(rows_in_order), select_biases(bias, rows_in_order)
         self._model, self._parts, self._inverse = check_model(model), parts, inverse
         self._dtype = computing_type(parts)
         _, table, self._metric = build(self._model, parts, self._queries_of(0, np.zeros(1, int)))

@@ -11,6 +11,7 @@ import pytest
 from question_cases import N, R, random_questions, run_lists, some_scores
 
 import kgtrec
+from kgtrec import study
 from kgtrec.errors import InputError, UsageError
 from kgtrec.scores import arrays, sources
 from kgtrec.scores.factors import build_factors, read_parts
@@ -209,6 +210,26 @@ def test_vectors_in_the_order_of_columns_that_questions_declare(
     np.testing.assert_array_equal(ranks.greater, due.greater)
     with pytest.raises(UsageError, match="the questions already declare columns=; leave columns="):
         make(ordered, name, columns=order, **theirs)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_pairs_of_a_relation_in_the_order_of_columns(
+    name: str, questions: kgtrec.Questions
+) -> None:
+    graph, arrays = questions.graph, MODELS[name][1]
+    order, bias = np.random.default_rng(3).permutation(N), normal(N, 1)[:, 0]
+    theirs = {k: v[order] if k.startswith("entity") else v for k, v in arrays.items()}
+    heads, make = np.array([0, N - 1, 3]), study.PairVectors
+    scores = make(graph, name.split()[0], **arrays)(1, heads)
+    due = [[score_of(name, int(head), 1, tail) for tail in range(N)] for head in heads]
+    assert_scores(scores, np.array(due), 1e-6)
+    biased = make(graph, name.split()[0], bias=bias, **arrays)(1, heads).scores()
+    assert biased.tobytes() != scores.scores().tobytes()
+    for columns in (order, graph.entities[order]):
+        turned = make(graph, name.split()[0], columns=columns, bias=bias[order], **theirs)
+        assert turned(1, heads).scores().tobytes() == biased.tobytes()
+    with pytest.raises(InputError, match="columns 0 and 1 are both declared as "):
+        make(graph, name.split()[0], columns=[order[1], *order[1:]], **theirs)
 
 
 @pytest.mark.parametrize("rows", ["questions", "instances"])

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from kgtrec._internal.arrays import Int32, Int64
-from kgtrec.errors import UsageError, refuse
+from kgtrec.errors import UsageError, about, refuse
 from kgtrec.graph.graph import GraphData
-from kgtrec.graph.id_files import read_labels
+from kgtrec.graph.id_files import read_column_order, read_labels
 from kgtrec.questions.candidates import label_ids
 from kgtrec.questions.filters import Filter, filter_splits
+from kgtrec.questions.questions import column_of_label
 from kgtrec.ranking.pairs import PairQuestion
 from kgtrec.scores.pairs import PairAxes
 
@@ -110,6 +111,20 @@ def read_pair_labels(
         if n_unknown:
             notes.append(f"{path}: ignored {n_unknown:,} labels that the graph lacks")
     return ids, notes
+
+
+def read_vector_order(graph: GraphData, path: str | None) -> Int64 | None:
+    """Read the label of each row of a model's vectors; None without a path.
+
+    Returns their ids, int64 (entities,). FileError for an unknown label, InputError unless every
+    entity has one row.
+    """
+    if path is None:
+        return None
+    ids = read_column_order(path, graph.entities)
+    with about(path):
+        column_of_label(ids, graph.entities)
+    return ids
 
 
 def _parse_entities(name: str, values: Any, size: int) -> Int64 | None:
