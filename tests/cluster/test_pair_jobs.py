@@ -8,12 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import kgtrec
 from kgtrec import study
+from kgtrec.cli import cli
 from kgtrec.cluster.batch import pair_jobs
 from kgtrec.cluster.batch.batch import batch_status, run_batch
 from kgtrec.cluster.batch.job_file import read_jobs
+from kgtrec.cluster.batch.records import Records
 from kgtrec.integrations.embeddings import load_pair_vectors
 
 pytest.importorskip("distributed", reason="Dask is not installed: pip install 'kgtrec[cluster]'")
@@ -39,7 +42,32 @@ filter = ["train", "valid"]
 heads = "heads.txt"
 relations = "relations.txt"
 """
+VECTORS = """
+output = "results"
+measures = ["mrr", "map", "auroc"]
+[graphs]
+g = "g"
+turned = { path = "g", columns = "columns.txt" }
+[models]
+a = { scores = "a.npz", model = "distmult", graphs = ["g"] }
+ordered = { scores = "ordered.npz", model = "distmult", graphs = ["turned"] }
+declared = { scores = "ordered.npz", model = "distmult", columns = "columns.txt" }
+rotate = { scores = "rotate.npz", model_config = "rotate.json" }
+[models.rotate-declared]
+scores = "rotate.npz"
+model = "rotate"
+model_config = "rotate.json"
+columns = "columns.txt"
+[protocols.all]
+pairs = true
+"""
 HEADS = [f"e{number}" for number in range(20, 0, -2)]
+
+
+CONFIGURATION = """{
+    "model": "RotatE", "gamma": 12.0, "hidden_dim": 4,
+    "double_entity_embedding": true, "double_relation_embedding": false
+}"""
 
 
 @pytest.fixture
@@ -108,6 +136,107 @@ def test_numbers_and_files_equal_those_of_one_run(folder: Path, cluster_client: 
         assert path.read_bytes() == (folder / "once.tsv").read_bytes()
         merged = study.merge_pair_ranks(path, kgtrec.read_graph(folder / "g"))
         assert merged.by("relation").rows == once.by("relation").rows
+
+
+def write_ordered(folder: Path) -> None:
+    """Write vectors in another order, the labels of their rows, and RotatE's configuration."""
+    rng, vectors = np.random.default_rng(7), dict(np.load(folder / "a.npz"))
+    graph = kgtrec.read_graph(folder / "g")
+    order = rng.permutation(30)
+    np.savez(folder / "ordered.npz", entity=vectors["entity"][order], relation=vectors["relation"])
+    labels = [graph.entities[int(entity)] for entity in order]
+    (folder / "columns.txt").write_text("\n".join(labels))
+    rotate = {"entity": rng.normal(0, 0.1, (30, 8)), "relation": rng.normal(0, 0.1, (4, 4))}
+    np.savez(folder / "rotate.npz", **{name: array.astype("f4") for name, array in rotate.items()})
+    (folder / "rotate.json").write_text(CONFIGURATION)
+
+
+def test_columns_and_configurations_as_in_one_run(folder: Path, cluster_client: Any) -> None:
+    """The same bytes as `kgtrec pairs` writes, wherever the order of the vectors is declared."""
+    write_ordered(folder)
+    (folder / "jobs.toml").write_text(VECTORS)
+    outcomes = run(folder, cluster_client)
+    assert [(outcome.state, outcome.detail) for outcome in outcomes] == [("finished", "")] * 8
+    written = {}
+    for outcome in outcomes:
+        job = outcome.job
+        written[job.name] = Records(read_jobs(folder / "jobs.toml")).ranks(job).read_bytes()
+    once = folder / "once.tsv"
+    graph = ("pairs", "--graph", str(folder / "g"), "--write-ranks", str(once), "-q")
+    turned = ("--columns", str(folder / "columns.txt"))
+    rotate = ("--scores", str(folder / "rotate.npz"), "--model-config", str(folder / "rotate.json"))
+    ordered = ("--scores", str(folder / "ordered.npz"), "--model", "distmult")
+    for names, options in {
+        ("ordered on turned", "declared on g", "declared on turned", "a on g"): (*ordered, *turned),
+        ("rotate on g",): rotate,
+        ("rotate on turned", "rotate-declared on g", "rotate-declared on turned"): (
+            *rotate,
+            *turned,
+        ),
+    }.items():
+        assert CliRunner().invoke(cli, [*graph, *options]).exit_code == 0
+        for name in names:
+            assert written[f"{name}, all"] == once.read_bytes(), name
+    assert len({*written.values()}) == 3
+
+
+def test_what_is_ranked_again_if_columns_or_configurations_change(
+    folder: Path, inside: Any
+) -> None:
+    """Only the jobs that read the changed file; none if the whole folder moves."""
+    write_ordered(folder)
+    home = folder / "home"
+    home.mkdir()
+    for path in [*folder.iterdir()]:
+        if path != home:
+            path.rename(home / path.name)
+    (home / "jobs.toml").write_text(VECTORS)
+    run(home, inside)
+    moved = home.rename(folder / "moved")
+
+    def changed() -> set[str]:
+        """The jobs that are not finished, by model and graph."""
+        states = batch_status(read_jobs(moved / "jobs.toml"))
+        assert {outcome.state for outcome in states} <= {"finished", "changed"}
+        return {f"{o.job.model} {o.job.graph}" for o in states if o.state == "changed"}
+
+    assert changed() == set()
+    config = moved / "rotate.json"
+    config.write_text(CONFIGURATION.replace("12.0", "9.0"))
+    of_rotate = {"rotate g", "rotate turned", "rotate-declared g", "rotate-declared turned"}
+    assert changed() == of_rotate
+    before = {outcome.job.name: outcome.values for outcome in run(moved, inside)}
+    assert changed() == set()
+    lines = (moved / "columns.txt").read_text().split("\n")
+    (moved / "columns.txt").write_text("\n".join(lines[::-1]))
+    turned = {"ordered turned", "declared g", "declared turned"} | (of_rotate - {"rotate g"})
+    assert changed() == turned
+    after = {outcome.job.name: outcome.values for outcome in run(moved, inside)}
+    differing = {
+        name.split(",")[0].replace(" on", "") for name in after if after[name] != before[name]
+    }
+    assert differing == turned
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        (["e0", "e0"], "columns.txt: columns 0 and 1 are both declared as 'e0'"),
+        (["e0"], "columns.txt: 29 of 30 entities have no column: 'e1', "),
+        (["e0", "x"], "columns.txt:2: 'x' is not in the graph; labels must match"),
+    ],
+    ids=["repeated", "missing", "unknown"],
+)
+def test_orders_that_pairs_refuse(folder: Path, inside: Any, lines: list[str], words: str) -> None:
+    """The job fails before it ranks, and the message names the file."""
+    write_ordered(folder)
+    (folder / "columns.txt").write_text("\n".join(lines))
+    text = VECTORS[: VECTORS.index("declared = ")] + "[protocols.all]\npairs = true\n"
+    (folder / "jobs.toml").write_text(text)
+    done, failed = run(folder, inside)
+    assert (done.state, failed.state) == ("finished", "failed")
+    assert failed.detail.startswith(f"{folder}/{words}")
+    assert not (folder / "results" / ".kgtrec-work").exists()
 
 
 @pytest.mark.parametrize("changed", [False, True], ids=["same vectors", "other vectors"])

@@ -439,7 +439,7 @@ class _Reader:
             key = f"{section}.model_config"
             vectors["model_config"] = self._resolve_path(key, vectors["model_config"], names)
         if of_pairs:
-            self._check_pairs(model, model_table, graph, source, protocol, settings)
+            self._check_pairs(model, model_table, protocol, settings)
             resolved["vectors"] = vectors
             pairs = self._build_pair_request(request, resolved, path)
             return [Job(model, graph, protocol, pairs, path, True, resolved)]
@@ -487,8 +487,6 @@ class _Reader:
         self,
         model: str,
         model_table: dict[str, Any],
-        graph: str,
-        source: dict[str, Any],
         protocol: str,
         settings: dict[str, Any],
     ) -> None:
@@ -496,10 +494,6 @@ class _Reader:
         keys = [f"protocols.{protocol}.{key}" for key in settings if key not in PAIR_KEYS]
         if "lower_is_better" in model_table:
             keys.append(f"models.{model}.lower_is_better")
-        if "columns" in model_table:
-            keys.append(f"models.{model}.columns")
-        elif "columns" in source:
-            keys.append(f"graphs.{graph}.columns")
         for key in keys:
             self._add_fault(key, "does not combine with pairs = true; leave it out")
 
@@ -517,6 +511,7 @@ class _Reader:
             filter=request.filters[0],
             labels=labels,
             unknown=resolved.get("unknown", "error"),
+            columns=request.column_labels,
             vectors=tuple(sorted(resolved["vectors"].items())),
             scores=scores,
         )

@@ -23,12 +23,13 @@ from kgtrec.errors import FilterWarning, InputError, KgtrecError
 from kgtrec.questions.api import read_graph
 from kgtrec.questions.requests import parse_filter
 from kgtrec.study.pairs.merging import merge_pair_ranks
-from kgtrec.study.pairs.questions import pair_questions, read_pair_labels
+from kgtrec.study.pairs.questions import pair_questions, read_pair_labels, read_vector_order
 from kgtrec.study.pairs.rank import PairRanks, rank_pairs
 
 if TYPE_CHECKING:
     from distributed import Client, Future
 
+    from kgtrec._internal.arrays import Int64
     from kgtrec.questions.api import Graph
 
 LoadVectors = Callable[..., Any]
@@ -46,7 +47,8 @@ class PairRequest:
 
     - filter: Splits whose pairs are known.
     - labels: Files of labels by option: heads, tails, relations.
-    - vectors: Options of the model's formula, such as ``model``.
+    - columns: File with the label of each row of the vectors; None if they are in id order.
+    - vectors: Options of the model's formula, such as ``model``, and its configuration.
     """
 
     graph: str
@@ -54,19 +56,19 @@ class PairRequest:
     filter: str | tuple[str, ...]
     labels: tuple[tuple[str, str], ...]
     unknown: str
+    columns: str | None
     vectors: tuple[tuple[str, Any], ...]
     scores: str
-
-    @property
-    def files(self) -> Mapping[str, Any]:
-        """Files of labels, by option."""
-        return dict(self.labels)
 
     def read(self) -> tuple[Graph, dict[str, Any]]:
         """Return the graph, and the arguments of `rank_pairs` that select questions."""
         graph = read_graph(self.graph)
         listed, _ = read_pair_labels(graph, dict(self.labels), self.unknown)
         return graph, {"split": self.split, "filter": parse_filter(self.filter), **listed}
+
+    def read_columns(self, graph: Graph) -> Int64 | None:
+        """Return the entity of each row of the vectors, int64 (rows,); None in id order."""
+        return read_vector_order(graph, self.columns)
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,7 @@ def rank_relations(
     - watch: Called with the number of relations left, and of threads.
     """
     graph, options = request.read()
+    request.read_columns(graph)  # a fault ends the job before its relations are ranked
     questions = pair_questions(graph, **options)
     works = [_RelationTask(int(ids), questions.name(ids)) for ids in questions.relations]
     paths = {work: folder / inputs / f"{work.relation}.part" for work in works}
@@ -184,4 +187,5 @@ def _read_all(request: PairRequest, inputs: str, load: LoadVectors) -> Any:
     A worker keeps those of its last job. ``inputs`` makes it read files again that have changed.
     """
     graph, options = request.read()
-    return graph, options, load(request.scores, graph, **dict(request.vectors))
+    columns = request.read_columns(graph)
+    return graph, options, load(request.scores, graph, columns=columns, **dict(request.vectors))

@@ -126,10 +126,11 @@ class Records:
         settings = [
             (key, self._from_job_file(value) if key in ("known", *FILE_KEYS) else value)
             for key, value in sorted(job.settings.items())
+            if key != "vectors"
         ]
         content: list[Any] = [__version__, _FORMAT, job.higher_is_better, settings]
-        if job.vectors is not None:
-            content.append(self._describe_options(job.vectors))
+        if vectors is not None:
+            content.append(self._describe_options(vectors))
         names, described = map(self._from_job_file, groups), map(self._describe, groups)
         return hash_text(json.dumps([*content, [*names], [*described]]))
 
