@@ -179,7 +179,9 @@ def _require_use(graph: GraphData, relations: Int64, ids: Int64, side: str) -> N
 
 def _by_relation(axes: PairAxes, triples: Int32, relations: Int64) -> list[Int64]:
     """Return the cells of the triples of each relation."""
-    rows = triples[np.argsort(triples[:, 1], kind="stable")].astype(np.int64)
+    # To sort all triples would take a sixth of the time in which one relation is counted.
+    chosen = triples[np.isin(triples[:, 1], relations)]
+    rows = chosen[np.argsort(chosen[:, 1], kind="stable")].astype(np.int64)
     starts, ends = (np.searchsorted(rows[:, 1], relations, side) for side in ("left", "right"))
     return [
         axes.cells(rows[start:end, 0], rows[start:end, 2])
