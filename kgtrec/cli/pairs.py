@@ -53,11 +53,7 @@ _OF_SCORES = (
     metavar="PATH",
 )
 @of_embeddings
-@shared.reads(
-    "--columns column_labels",
-    "Labels, one per line, in the order of the vectors of all entities. By default vectors are in "
-    "the order of ids (see `kgtrec rank --help`).",
-)
+@shared.COLUMN_LABELS
 @shared.flag("--lower-is-better", "The scores are distances.")
 @shared.reads("--heads", "Labels, one per line: pair only these heads. Default: all entities.")
 @shared.reads("--tails", "Labels, one per line: pair only these tails. Default: all entities.")
