@@ -22,9 +22,10 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from kgtrec._internal.locations import is_location, local_path, reachable, upload_copy
+from kgtrec._internal.locks import call_locked
 from kgtrec._internal.system import IS_WINDOWS, is_for_writing, reason_of, sync
 from kgtrec._internal.text import visible
-from kgtrec._internal.threads import call_locked, can_start_threads
+from kgtrec._internal.threads import can_start_threads
 from kgtrec.errors import FileError, refuse_url
 
 if TYPE_CHECKING:

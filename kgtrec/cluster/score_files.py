@@ -25,7 +25,7 @@ import numpy as np
 from kgtrec._internal.arrays import Array, Int64
 from kgtrec._internal.files import PARSING, atomic_write, map_array, write_array
 from kgtrec._internal.locations import RangedFile, is_folder, is_location, local_path, path_below
-from kgtrec._internal.threads import call_locked
+from kgtrec._internal.locks import call_locked
 from kgtrec._internal.urls import url_text
 from kgtrec.cluster.content_hash import MOST_HASHED_WHOLE, describe_files, hash_text
 from kgtrec.cluster.question_store import read_rows

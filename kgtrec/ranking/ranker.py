@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arrays import Bools, Int64
-from kgtrec._internal.threads import hold_lock
+from kgtrec._internal.locks import hold_lock
 from kgtrec.errors import InputError, UsageError
 from kgtrec.questions.api import Questions
 from kgtrec.questions.graph_terms import fact_rows

@@ -14,7 +14,7 @@ from kgtrec._core import Lists, Order
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arrays import Bools, Int32, Int64
 from kgtrec._internal.csr import Csr, offsets_of, select_lists, spans
-from kgtrec._internal.threads import hold_lock
+from kgtrec._internal.locks import hold_lock
 from kgtrec.errors import InputError, UsageError
 from kgtrec.questions.api import Questions
 from kgtrec.questions.candidate_lists import CandidateLists

@@ -17,7 +17,7 @@ import numpy as np
 from kgtrec._internal.arrays import Array, Int64
 from kgtrec._internal.files import PARSING, map_array
 from kgtrec._internal.locations import RangedFile, is_location, local_copy, names_in
-from kgtrec._internal.threads import call_locked
+from kgtrec._internal.locks import call_locked
 from kgtrec.errors import FileError, InputError, PathName
 from kgtrec.scores.archives import one_line, unreadable
 from kgtrec.scores.factors import Factors

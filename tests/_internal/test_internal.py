@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from locks import InterruptedLock, is_free
 from refusals import each_row
 
 import kgtrec
@@ -32,6 +33,7 @@ from kgtrec._internal import threads as threads_module
 from kgtrec._internal.bootstrap import Resampling, ratio_intervals, resample_means
 from kgtrec._internal.csr import contains, finder, number_values, order_by
 from kgtrec._internal.files import arrow_file, atomic_write, write_array
+from kgtrec._internal.locks import call_locked, hold_lock
 from kgtrec._internal.table import Table
 from kgtrec._internal.threads import share_rows
 from kgtrec.errors import FileError, UsageError
@@ -333,48 +335,14 @@ def test_all_threads_have_ended_when_it_returns() -> None:
     assert threading.active_count() == before
 
 
-class _InterruptedLock:
-    """An RLock whose first `acquire` is interrupted, before or after it locks."""
-
-    def __init__(self, moment: str) -> None:
-        self.lock, self.moment = threading.RLock(), moment
-
-    def acquire(self) -> bool:
-        moment, self.moment = self.moment, ""
-        if moment == "before":
-            raise KeyboardInterrupt
-        locked = self.lock.acquire(timeout=30)
-        if moment == "after":
-            raise KeyboardInterrupt
-        return locked
-
-    def release(self) -> None:
-        self.lock.release()
-
-
-def _is_free(lock: Any) -> bool:
-    """Return whether another thread can take an RLock."""
-    taken: list[bool] = []
-
-    def take() -> None:
-        taken.append(lock.acquire(blocking=False))
-        if taken[0]:
-            lock.release()
-
-    other = threading.Thread(target=take)
-    other.start()
-    other.join()
-    return taken[0]
-
-
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_an_interrupt_leaves_no_lock_locked(moment: str) -> None:
-    lock = _InterruptedLock(moment)
+    lock = InterruptedLock(moment)
     with pytest.raises(KeyboardInterrupt):
-        threads_module.call_locked(lock, lambda: pytest.fail("it was interrupted before"))
-    assert _is_free(lock.lock)
-    assert threads_module.call_locked(lock, lambda: 7) == 7
-    assert _is_free(lock.lock)
+        call_locked(lock, lambda: pytest.fail("it was interrupted before"))
+    assert is_free(lock.lock)
+    assert call_locked(lock, lambda: 7) == 7
+    assert is_free(lock.lock)
 
 
 def test_a_lock_is_held_during_a_call_and_free_after_an_error() -> None:
@@ -384,10 +352,10 @@ def test_a_lock_is_held_during_a_call_and_free_after_an_error() -> None:
         def __init__(self) -> None:
             self._lock = threading.RLock()
 
-        @threads_module.hold_lock
+        @hold_lock
         def add(self, first: int, *, second: int) -> int:
             """Add two numbers."""
-            assert not _is_free(self._lock)
+            assert not is_free(self._lock)
             return first + second
 
     total = Sum()
@@ -395,7 +363,7 @@ def test_a_lock_is_held_during_a_call_and_free_after_an_error() -> None:
     assert Sum.add.__doc__ == "Add two numbers."
     with pytest.raises(TypeError):
         total.add("3", second=4)  # type: ignore[arg-type]
-    assert _is_free(total._lock)
+    assert is_free(total._lock)
 
 
 def test_an_interrupt_just_after_locking_stops_no_thread(monkeypatch) -> None:

@@ -25,6 +25,7 @@ PACKAGE = ROOT / "kgtrec"
 # folder inside another may have another place than its parent.
 LAYERS = (
     "_version",
+    "_internal.locks",
     "_internal.system",
     "_internal.text",
     "_internal.urls",

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 from kgtrec._internal.files import check_writable, make_folder
 from kgtrec._internal.locations import is_location
+from kgtrec._internal.locks import hold_lock
 from kgtrec._internal.system import lock, reason_of
-from kgtrec._internal.threads import hold_lock
 from kgtrec.cluster.batch.jobs import PAIRS_ONLY, Job, JobBatch, complete_key
 from kgtrec.cluster.batch.pair_jobs import LoadVectors, PairRequest, rank_relations
 from kgtrec.cluster.batch.records import Outcome, Records

@@ -24,9 +24,9 @@ from typing import Any
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.files import sync_folder
 from kgtrec._internal.locations import exists, is_location, read_bytes
+from kgtrec._internal.locks import hold_lock
 from kgtrec._internal.structured import parse_json
 from kgtrec._internal.system import BINARY, lock, reason_of, write_at
-from kgtrec._internal.threads import hold_lock
 from kgtrec.errors import FileError, KgtrecError, PathName, UsageError, refuse_url
 from kgtrec.study.judging.sheets import Item, Sheet, read_sheet, scan_sheet, sheet_counts
 from kgtrec.study.pooling.edited_files import LABELS

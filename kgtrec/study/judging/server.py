@@ -31,9 +31,9 @@ from urllib.parse import parse_qs, urlsplit
 
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.files import check_writable
+from kgtrec._internal.locks import hold_lock
 from kgtrec._internal.structured import parse_json
 from kgtrec._internal.system import IS_WINDOWS, is_private
-from kgtrec._internal.threads import hold_lock
 from kgtrec.errors import FileError, KgtrecError, UsageError
 from kgtrec.study.judging.journal import Journal, JudgingError, check_earlier_state
 from kgtrec.study.judging.questions import Context

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from kgtrec._internal.arrays import Float64, Int64
 from kgtrec._internal.csr import offsets_of
-from kgtrec._internal.threads import call_locked
+from kgtrec._internal.locks import call_locked
 from kgtrec.errors import UsageError
 from kgtrec.trec.measures.formulas import compute_values
 from kgtrec.trec.measures.names import Column, depth_needed
