@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from errno import EDEADLK, EISDIR
-from threading import Lock
+from threading import RLock
 from typing import TYPE_CHECKING, Any
+
+from kgtrec._internal.locks import Result, call_locked
 
 if TYPE_CHECKING:
     from mmap import mmap
@@ -25,27 +27,28 @@ BINARY = getattr(os, "O_BINARY", 0)
 """For `os.open`: without it, Windows turns newlines into two characters."""
 
 _PIECE = 1 << 20
-_moving = Lock()  # held while a file's position leads elsewhere
+_moving = RLock()  # held while a file's position leads elsewhere
 
 
-@contextmanager
-def _position(number: int, at: int) -> Iterator[None]:
-    """Let an open file read and write at a byte while the context is open."""
-    with _moving:
+def _call_at(number: int, at: int, call: Callable[[], Result]) -> Result:
+    """Return what a function returns that reads or writes an open file at byte `at`."""
+
+    def move_and_call() -> Result:
         before = os.lseek(number, 0, os.SEEK_CUR)
-        os.lseek(number, at, os.SEEK_SET)
         try:
-            yield
+            os.lseek(number, at, os.SEEK_SET)
+            return call()
         finally:
             os.lseek(number, before, os.SEEK_SET)
+
+    return call_locked(_moving, move_and_call)
 
 
 def read_at(number: int, size: int, at: int) -> bytes:
     """Read at most `size` bytes of an open file from byte `at`; its position stays."""
     if hasattr(os, "pread"):
         return os.pread(number, size, at)
-    with _position(number, at):
-        return os.read(number, size)
+    return _call_at(number, at, lambda: os.read(number, size))
 
 
 def read_into(number: int, view: memoryview, at: int) -> int:
@@ -54,16 +57,18 @@ def read_into(number: int, view: memoryview, at: int) -> int:
         return os.preadv(number, [view], at)
     from io import FileIO
 
-    with _position(number, at), FileIO(number, closefd=False) as file:
-        return file.readinto(view)
+    def read() -> int:
+        with FileIO(number, closefd=False) as file:
+            return file.readinto(view)
+
+    return _call_at(number, at, read)
 
 
 def write_at(number: int, data: bytes | memoryview, at: int) -> int:
     """Write bytes of an open file from byte `at`; return how many were written."""
     if hasattr(os, "pwrite"):
         return os.pwrite(number, data, at)
-    with _position(number, at):
-        return os.write(number, data)
+    return _call_at(number, at, lambda: os.write(number, data))
 
 
 def allocate(number: int, size: int) -> None:
@@ -172,11 +177,11 @@ def _lock_byte(number: int, waits: bool) -> None:
     import msvcrt
 
     windows: Any = msvcrt  # type checkers on other systems know none of its names
+    mode = windows.LK_LOCK if waits else windows.LK_NBLCK
 
     while True:
         try:
-            with _position(number, _LOCKED_BYTE):
-                windows.locking(number, windows.LK_LOCK if waits else windows.LK_NBLCK, 1)
+            _call_at(number, _LOCKED_BYTE, lambda: windows.locking(number, mode, 1))
             return
         except PermissionError as error:
             raise BlockingIOError(error.errno, "another process has locked it") from None

@@ -477,7 +477,6 @@ def test_tables_figures_and_refusals_are_made_in_one_place_each() -> None:
 
 
 UNINTERRUPTED = {
-    "_internal/system.py": {"_position"},  # Windows only, see its calls
     # Threads other than the main thread, and a lock for which nobody waits before its block begins.
     "_internal/threads.py": {"help", "can_start_threads", "_pass"},
     "cluster/batch/batch.py": {"record_size", "record_tasks", "_store"},  # threads of jobs

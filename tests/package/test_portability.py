@@ -23,6 +23,7 @@ from typing import Any
 import as_on_windows
 import pytest
 from checkout import ROOT
+from locks import InterruptedLock, is_free
 from transcripts import GOLDEN_CLI
 
 from kgtrec._internal import locations, system, threads, urls
@@ -183,6 +184,47 @@ def test_bytes_are_read_and_written_at_a_place(kind: str, opened: int, tmp_path:
     assert system.write_at(opened, memoryview(b"ab"), 9) == 2
     assert os.lseek(opened, 0, os.SEEK_CUR) == 3
     assert (tmp_path / "file").read_bytes() == b"012345678ab"
+
+
+CALLS = {
+    "read": lambda number: system.read_at(number, 4, 5),
+    "read into a buffer": lambda number: system.read_into(number, memoryview(bytearray(4)), 5),
+    "write": lambda number: system.write_at(number, b"ab", 5),
+    "lock": system.lock,
+}
+
+
+@pytest.mark.parametrize("kind", ["elsewhere"], indirect=True)
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("name", CALLS)
+def test_an_interrupt_stops_no_later_read(
+    kind: str, opened: int, monkeypatch, name: str, moment: str
+) -> None:
+    """As since Python 3.14, where it may come just after locking."""
+    lock = InterruptedLock(moment)
+    monkeypatch.setattr(system, "_moving", lock)
+    with pytest.raises(KeyboardInterrupt):
+        CALLS[name](opened)
+    assert is_free(lock.lock)
+    CALLS[name](opened)
+    assert is_free(lock.lock)
+    assert os.lseek(opened, 0, os.SEEK_CUR) == 3
+
+
+@pytest.mark.parametrize("kind", ["elsewhere"], indirect=True)
+def test_an_interrupt_moves_no_position(kind: str, opened: int, monkeypatch) -> None:
+    seek = os.lseek
+
+    def interrupted(number: int, at: int, how: int) -> int:
+        position = seek(number, at, how)
+        if at == 5:
+            raise KeyboardInterrupt
+        return position
+
+    monkeypatch.setattr(os, "lseek", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        system.read_at(opened, 4, 5)
+    assert os.lseek(opened, 0, os.SEEK_CUR) == 3
 
 
 def test_threads_read_from_one_file(kind: str, tmp_path: Path) -> None:
