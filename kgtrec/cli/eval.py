@@ -196,7 +196,8 @@ beyond_trec_eval = shared.all_of(
     ),
     shared.option(
         "--n-entities entities",
-        "Entities of the graph, for kg_mr, kg_mrr, kg_hits, kg_amr, kg_amri.",
+        "Entities of the graph, for kg_mr, kg_mrr, kg_hits, kg_amr, kg_amri. With --graph only if "
+        "its entities are numbers and the run has others, too.",
         type=_WHOLE,
         metavar="N",
     ),
@@ -335,7 +336,10 @@ def _make_request(qrels: str, runs: Sequence[str], options: Mapping[str, Any]) -
     if options["graph"] is not None:
         from kgtrec import read_graph
 
-        questions = read_graph(options["graph"]).questions(
+        graph, n_entities = read_graph(options["graph"]), options["entities"]
+        if n_entities is not None and graph.has_open_end:
+            graph, options = graph.with_entities(n_entities), {**options, "entities": None}
+        questions = graph.questions(
             options["split"] or "test", options["sides"] or "both", context=options["context"]
         )
     same = ("per_query", "qrels_format", "run_format", "zscores", "ties", "entities")

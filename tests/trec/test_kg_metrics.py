@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
+from transcripts import run_command
 
 import kgtrec
 from kgtrec import trec
@@ -235,3 +236,47 @@ def test_documents_that_are_no_entities_keep_their_places(raw) -> None:
         row = trec.evaluate(qrels, run, names, questions=questions, summary=True)
         assert (row["recip_rank"], row["kg_mrr_low"], row["kg_mrr_high"]) == (0.5, 0.5, 0.5)
         assert row["num_ret"] == 1 + len(answers)
+
+
+@pytest.mark.filterwarnings("ignore::kgtrec.errors.AnswerNote")
+@pytest.mark.parametrize("n_strangers", [3, N - 2, 3 * N])
+def test_no_answer_is_behind_the_last_candidate(raw, tmp_path: Path, n_strangers: int) -> None:
+    """Lists with more names than there are entities have the numbers of `rank_lists`."""
+    questions, run = raw
+    path = tmp_path / "raw.run"
+    run.write(path)
+    with path.open("a") as file:
+        for query in questions.ids:
+            file.writelines(f"{query} Q0 x{i} 1 {i % 9}.5 x\n" for i in range(n_strangers))
+    names = ["kg_mr", "kg_mrr", "kg_hits.3", "kg_amri"]
+    row = trec.evaluate(questions, path, names, summary=True, questions=questions)
+    result = kgtrec.Result(kgtrec.rank_lists(path, questions, "trec"))
+    for ours, key in (("mr", "mr"), ("mrr", "mrr"), ("hits_3", "hits@3"), ("amri", "amri")):
+        value = result[f"both.realistic.micro.{key}"]
+        low, high = getattr(value, "low", value), getattr(value, "high", value)
+        ends = sorted((row[f"kg_{ours}_low"], row[f"kg_{ours}_high"]))
+        assert ends == pytest.approx([low, high]), key
+
+
+def test_numbers_that_no_fact_names_are_entities_if_their_number_is_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("g").mkdir()
+    Path("g/train.txt").write_text("0\tr\t3\n3\tr\t7\n9\ts\t0\n")
+    Path("g/test.txt").write_text("0\tr\t7\n3\ts\t9\n")
+    np.save("s.npy", np.random.default_rng(1).random((4, 12)))
+    files = ["-o", "r.parquet", "--write-run", "r.run", "--write-qrels", "r.qrels"]
+    assert run_command("rank", "--graph", "g", "--scores", "s.npy", *files).code == 0
+    due = kgtrec.Result(kgtrec.Ranks.load("r.parquet"))
+    command = ["eval", "-m", "kg_amri", "-m", "kg_mrr", "--graph", "g", "r.qrels", "r.run"]
+    assert "not in the graph" in (without := run_command(*command)).err
+    assert "give the number of all by --n-entities" in without.err
+    done = run_command(*command, "--n-entities", "12")
+    values = {
+        name.strip(): float(value) for name, _, value in map(str.split, done.out.splitlines())
+    }
+    for name in ("amri", "mrr"):
+        for end in ("low", "high"):
+            expected = pytest.approx(due[f"both.realistic.micro.{name}"], abs=5e-5)
+            assert values[f"kg_{name}_{end}"] == expected

@@ -47,4 +47,9 @@ def _describe_filter(filtered: GraphFiltered, request: Request) -> str:
         if n == 1:
             fate = "is not in the graph and keeps its place ({})"
         text += f"; {n:,} {fate.format(quote_name(filtered.stranger))}"
+        if questions.graph.has_open_end and filtered.stranger.isdecimal():
+            advice = "ask the questions of graph.with_entities(n)"
+            if request.command_line:
+                advice = f"give the number of all by {argument('entities', option='n_entities')}"
+            text += f"; if they are entities, too, {advice}"
     return text

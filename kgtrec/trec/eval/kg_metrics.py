@@ -199,7 +199,12 @@ class _Ranked:
         groups, count = groups[count > 0], count[count > 0]
         greater = groups.start - groups.count_above(relevant)
         self.query = np.repeat(groups.query, count)
-        self.ranks = np.repeat(greater, count), np.repeat(groups.size - count, count)
+        above, tied = np.repeat(greater, count), np.repeat(groups.size - count, count)
+        if isinstance(entities, np.ndarray) and self.worst is not None:
+            # Documents that name no entity keep their places, but no rank is behind the last one.
+            above = np.minimum(above, self.worst[self.query])
+            tied = np.minimum(tied, self.worst[self.query] - above)
+        self.ranks = above, tied
 
     def sums(self, column: Column, ties: str | None) -> tuple[Float64, Float64]:
         """Return numerator and denominator of every query."""
