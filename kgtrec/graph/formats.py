@@ -180,6 +180,8 @@ NUMBERED_BESIDE = frozenset(
     {"tsv", "timed", "csv", "ntriples", "statements", "hype", "multihopkg", "arrow"}
 )
 """Formats of labels; dictionaries in the folder may number these."""
+LABELLED = frozenset({"tsv", "timed", "csv", "multihopkg", "rotate"})
+"""Formats of labels whose order of columns users may declare."""
 TEXTS = NUMBERED_BESIDE | {"rotate", "dgl-ke", "neural-lp"}
 """Formats of text files in one folder: other files with triples are reported."""
 NUMBERED = frozenset({"openke", "libkge"})
@@ -249,6 +251,16 @@ def graph_place(
             f"{argument('columns', columns)} needs a format, such as {argument('format', 'csv')}"
         )
     return GraphPlace(_recognise_format(Path(location)), None, Path(location))
+
+
+def label_columns(format: str, declared: str | None) -> str:
+    """Return the order of columns in a format's lines of three labels, such as "hrt".
+
+    Formats of numbers have no such lines; files of labels beside them are in the order hrt.
+    """
+    if format not in LABELLED:
+        return "hrt"
+    return declared or ("htr" if format == "multihopkg" else "hrt")
 
 
 def split_format(folder: str) -> tuple[str, str]:

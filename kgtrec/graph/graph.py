@@ -69,6 +69,8 @@ class GraphData:
     name: str | None = field(default=None, init=False)
     has_open_end: bool = field(default=False, init=False)
     """Labels of entities are whole numbers, and no file says how many entities there are."""
+    column_order: str = field(default="hrt", init=False)
+    """Order of head, relation and tail in lines of labels, such as those of known facts."""
     _qualifier_facts: dict[str, Int32] = field(default_factory=dict, init=False)
 
     @cached_property
@@ -199,7 +201,13 @@ class GraphData:
 
         ``used`` are files that the caller reads, such as known facts. No warning mentions them.
         """
-        from kgtrec.graph.formats import GRAPHS, NUMBERED_BESIDE, graph_place, split_format
+        from kgtrec.graph.formats import (
+            GRAPHS,
+            NUMBERED_BESIDE,
+            graph_place,
+            label_columns,
+            split_format,
+        )
         from kgtrec.graph.openke import is_numbered
         from kgtrec.graph.readers.dictionaries import number_by_dictionaries
         from kgtrec.graph.readers.fields import read_label_triples
@@ -237,6 +245,7 @@ class GraphData:
         folder_name = source.folder.name
         graph.name = folder_name if folder_name not in ("", "..") else source.folder.resolve().name
         graph.has_open_end = tables.has_open_end and tables.qualifiers is None
+        graph.column_order = label_columns(name, source.columns)
         for doubt in (*tables.notes, *graph.doubts()):
             warnings.warn(f"{folder}: {doubt}", GraphWarning, stacklevel=3)  # read_graph's caller
         read = {*tables.files.values(), *map(Path, used)}
@@ -270,7 +279,7 @@ class GraphData:
             rows[:, [0, 2]] = numbers[rows[:, [0, 2]]]
             rows.flags.writeable = False
         grown = type(self)(facts, self.duplicates, Labels.decimal(n), self.relations, self.contexts)
-        grown.name = self.name
+        grown.name, grown.column_order = self.name, self.column_order
         return grown
 
     def hint_of_width(self, n: int) -> str:

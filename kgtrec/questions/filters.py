@@ -64,15 +64,16 @@ def read_known(
     unknown: str = "error",
     context: str | None = None,
     hint: str = SKIP,
+    order: str = "hrt",
 ) -> tuple[KnownFacts, dict[str, Any]]:
     """Read known facts from a file with lines as in a split; return them and facts for manifests.
 
     A label of an entity or relation that the graph does not have is an error, whose advice is
     `hint`; with `unknown="skip"`, its line is left out and counted. A time or set of qualifiers may
-    be new.
+    be new. ``order`` is that of head, relation and tail in a line.
     """
     check_unknown(unknown)
-    tables = read_known_file(path, context)
+    tables = read_known_file(path, context, None if order == "hrt" else order)
     rows, offsets, pairs = tables.splits["known"], np.zeros(1, np.int64), np.empty((0, 2), np.int64)
     if tables.qualifiers is not None:
         offsets, pairs = tables.qualifiers["known"]
@@ -339,7 +340,9 @@ def _read_further(
     if not all(isinstance(path, (str, PathLike)) for path in paths):
         raise UsageError(f"{argument('known', files)} is neither a path nor a list of paths")
     for path in paths:
-        part, detail = read_known(path, graph, known.unknown, graph.context_name)
+        part, detail = read_known(
+            path, graph, known.unknown, graph.context_name, order=graph.column_order
+        )
         parts.append(part)
         details.setdefault("known_files", []).append(detail)
     return parts, sum(len(part.facts) for part in parts)

@@ -275,6 +275,42 @@ def test_known_triples_of_a_file_are_extra_known(home: Path, packed: bool) -> No
     assert both.n_extra_known == 7
 
 
+@pytest.mark.parametrize(
+    ("form", "order", "ending"),
+    [
+        ("tsv,htr", "htr", ".txt"),
+        ("tsv,trh", "trh", ".txt"),
+        ("csv,rht", "rht", ".csv"),
+        ("multihopkg", "htr", ".triples"),
+        ("timed,htr", "htr", ".txt"),
+    ],
+)
+def test_known_triples_have_the_columns_of_the_splits(
+    tmp_path: Path, form: str, order: str, ending: str
+) -> None:
+    """Labels of entities and relations are the same numbers, so that another order also fits."""
+    is_timed = form.startswith("timed")
+
+    def text(rows: list[tuple[str, str, str]], separator: str = "\t") -> str:
+        fields = [[row["hrt".index(column)] for column in order] for row in rows]
+        return "".join(separator.join([*row, *["2014"] * is_timed]) + "\n" for row in fields)
+
+    folder = tmp_path / "g"
+    folder.mkdir()
+    separator = "," if ending == ".csv" else "\t"
+    every = [(str(h), str(r), str(t)) for h, r, t in product(range(3), repeat=3) if h >= r]
+    for split, rows in (("train", every), ("test", [("0", "1", "2"), ("2", "1", "0")])):
+        (folder / f"{split}{ending}").write_text(text(rows, separator))
+    known = [(1, 2, 0), (0, 1, 1), (0, 1, 0), (2, 1, 1)]
+    (tmp_path / "known.tsv").write_text(text([tuple(map(str, row)) for row in known]))
+    graph = kgtrec.read_graph(f"{form}:{folder}")
+    how = {"filter": "raw", "context": "time" if is_timed else None}
+    questions = graph.questions(known=tmp_path / "known.tsv", **how)
+    extra = [[*row, *[0] * is_timed] for row in known]
+    assert pairs(questions.known) == pairs(graph.questions(extra_known=extra, **how).known)
+    assert pairs(questions.known)
+
+
 def test_known_triples_may_have_labels_that_the_graph_lacks(home: Path) -> None:
     graph = kgtrec.read_graph(home / "g")
     path = home / "known.tsv"

@@ -251,14 +251,18 @@ def read_timed(folder: Path, columns: str | None = None) -> GraphTables:
     return _read_timed_files(text_splits(folder), columns)
 
 
-def read_known_file(path: PathName, context: str | None) -> GraphTables:
-    """Read a file like a split of facts with this context; its split is called "known"."""
+def read_known_file(path: PathName, context: str | None, columns: str | None = None) -> GraphTables:
+    """Read a file like a split of facts with this context; its split is called "known".
+
+    The order of columns is that of facts with qualifiers, ``columns``, or hrt; a first line that
+    names the columns may say another one instead of hrt.
+    """
     if context == "qualifiers":
         return label_rows({"known": _fields(path)}, qualified=True)
     with regular_file(path) as local_path:
         if context == "time":
-            return _read_timed_files({"known": local_path})
-        return read_label_triples({"known": local_path})
+            return _read_timed_files({"known": local_path}, columns)
+        return read_label_triples({"known": local_path}, columns)
 
 
 def _read_timed_files(files: Mapping[str, Path], columns: str | None = None) -> GraphTables:
