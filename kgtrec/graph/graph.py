@@ -250,7 +250,12 @@ class GraphData:
             warnings.warn(f"{folder}: {doubt}", GraphWarning, stacklevel=3)  # read_graph's caller
         read = {*tables.files.values(), *map(Path, used)}
         labels = graph.entities, graph.relations
-        for doubt in () if source.is_alone else unread_files(source.folder, name, read, *labels):
+        sizes = {
+            split: {len(rows), len(rows) + graph.duplicates.get(split, 0)}
+            for split, rows in graph.facts.items()
+        }
+        unread = unread_files(source.folder, name, read, *labels, sizes)
+        for doubt in () if source.is_alone else unread:
             warnings.warn(FilterWarning(f"{folder}: {doubt}"), stacklevel=3)
         return graph
 

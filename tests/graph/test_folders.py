@@ -588,3 +588,31 @@ def test_any_folder_is_right_or_refused_or_gets_a_line(case: Case) -> None:
             kgtrec.rank(np.zeros((len(questions), case.n)), questions)
         return
     assert list(graph.entities) == [case.label(number) for number in range(case.n)]
+
+
+@pytest.mark.parametrize(
+    "name", ["entity2idx.txt", "ent2id.pkl", "entity2id.csv", "Nodes_map.json"]
+)
+def test_a_dictionary_of_an_unknown_form_has_a_line(tmp_path: Path, name: str) -> None:
+    """Without it, columns in the order of that file would be ranked as those of other labels."""
+    (tmp_path / "test.txt").write_text("a\tr\tb\n")
+    (tmp_path / "train.txt").write_text("b\tr\tc\n")
+    (tmp_path / name).write_text("c,0\na,1\nb,2\n")
+    with pytest.warns(GraphWarning, match=f"{name} is not read, so columns are in the order"):
+        kgtrec.read_graph(tmp_path)
+    (tmp_path / "entity2id.txt").write_text("c\t0\na\t1\nb\t2\n")
+    with pytest.warns(GraphWarning) as caught:
+        graph = kgtrec.read_graph(tmp_path)
+    assert list(graph.entities) == ["c", "a", "b"]
+    assert not any("is not read" in str(warning.message) for warning in caught)
+
+
+@pytest.mark.parametrize(("n", "differs"), [(1, True), (2, False), (3, False), (4, True)])
+def test_numbers_beside_labels_have_as_many_triples(tmp_path: Path, n: int, differs: bool) -> None:
+    (tmp_path / "train.txt").write_text("a\tr\tb\na\tr\tb\nb\tr\tc\n")  # a repeated triple
+    (tmp_path / "train2id.txt").write_text(f"{n}\n" + "0 1 0\n" * n)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        kgtrec.read_graph(tmp_path)
+    text = f"'train2id.txt' has {n} triples, but split 'train' has 3 in its file of labels"
+    assert any(text in str(warning.message) for warning in caught) == differs

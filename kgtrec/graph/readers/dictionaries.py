@@ -41,6 +41,12 @@ _LISTED = {
     kind: re.compile(rf"{word}\.(?:txt|tsv){_PACKED}", re.IGNORECASE)
     for kind, word in _WORDS.items()
 }
+_UNREAD = re.compile(
+    r"(?:entity|entities|ents?|nodes?)[_-]?(?:2|to)?[_-]?"
+    r"(?:ids?|idx|ix|index|indices|num|numbers?|map|mapping|dict)\..+"
+    r"|(?:idx|ix|index|num)[_-]?(?:2|to)[_-]?(?:entity|entities|ents?|nodes?)\..+",
+    re.IGNORECASE,
+)
 _NUMBER_FIRST = re.compile(r"ids?_?(2|to)|.*\.(dict|del|tsv)\b", re.IGNORECASE)
 _FORM = "each line must be label<TAB>number (or number<TAB>label), with numbers from 0"
 _STAT = "stat.txt"
@@ -267,6 +273,11 @@ def number_by_dictionaries(folder: Path, tables: GraphTables) -> GraphTables:
                 or f"columns are in the order of {numbering.source}"
             )
         numberings.append(numbering)
+    if numberings[0] is None and (names := _unread_dictionaries(folder)):
+        notes.append(
+            f"{', '.join(names)} is not read, so columns are in the order of labels; if it numbers "
+            "the columns of scores, write its lines as label<TAB>number into entity2id.txt"
+        )
     numbers = None if numberings[0] else whole_numbers(tables.labels[0].to_arrow())
     if numbers is not None and (gap := _first_gap(numbers)) is not None:
         notes.append(
@@ -275,6 +286,13 @@ def number_by_dictionaries(folder: Path, tables: GraphTables) -> GraphTables:
         )
     tables = replace(tables, notes=tuple(notes), has_open_end=numbers is not None)
     return renumber_tables(tables, numberings)
+
+
+def _unread_dictionaries(folder: Path) -> list[str]:
+    """Return names of files that look like dictionaries of entities, but have an unknown form."""
+    read = dictionary_files(folder)
+    names = sorted(path.name for path in folder.iterdir() if path.is_file())
+    return [name for name in names if name not in read and _UNREAD.fullmatch(name)]
 
 
 def _n_numbers(tables: GraphTables, columns: Sequence[int]) -> int:

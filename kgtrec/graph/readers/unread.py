@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,14 +31,22 @@ _OF_LIBKGE = re.compile(r"(train|valid|test)(_sample|_without_unseen)?\.(txt|del
 
 
 def unread_files(
-    folder: Path, form: str, read: set[Path], entities: Labels, relations: Labels
+    folder: Path,
+    form: str,
+    read: set[Path],
+    entities: Labels,
+    relations: Labels,
+    sizes: Mapping[str, Collection[int]],
 ) -> Iterator[str]:
-    """Yield a sentence per file of the folder that holds triples and is not read."""
+    """Yield a sentence per file of the folder that holds triples and is not read.
+
+    ``sizes`` are the numbers of triples of each split, with and without repeated ones.
+    """
     if form in TEXTS:
-        return _unread_texts(folder, read, entities, relations)
+        yield from _unread_texts(folder, read, entities, relations)
+        yield from _differing_numbers(folder, sizes)
     if form in NUMBERED_FORMATS:
-        return _unread_numbers(folder, form, read, entities, relations)
-    return iter(())
+        yield from _unread_numbers(folder, form, read, entities, relations)
 
 
 def _unread_numbers(
@@ -93,6 +101,18 @@ def _unread_texts(
         yield f"{name!r} holds triples, but is not part of the graph; " + _remedy(
             path, rows, relations, _SILENCE
         )
+
+
+def _differing_numbers(folder: Path, sizes: Mapping[str, Collection[int]]) -> Iterator[str]:
+    """Yield a sentence per file of OpenKE that has not as many triples as its split of labels."""
+    for split, counts in sizes.items():
+        path = folder / f"{split}{NUMBERED}"
+        first = b"".join(_first_lines(path)[:1]).strip() if path.is_file() else b""
+        if first.isdigit() and int(first) not in counts:
+            yield (
+                f"{path.name!r} has {int(first):,} triples, but split {split!r} has "
+                f"{max(counts):,} in its file of labels, which is read; keep the right file"
+            )
 
 
 _OF_FACTS = (
