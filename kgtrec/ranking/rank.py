@@ -241,10 +241,13 @@ def rows_to_rank(
 
     None if all rows are ranked, or if no selection fits. `by_entity` is True if columns are in the
     order of entities, as those of a factorised model, even if the questions declare another order.
+    Raises InputError if rows may be those of the kept triples or those of all questions.
     """
-    if n_scored == n_rows:
-        return None
     separate = bool(questions.details.get("separate"))
+    if n_scored == n_rows:
+        if separate and questions.origin.has_further_rows and not by_entity:
+            _refuse_ambiguous_rows(questions, n_rows)
+        return None
     if not questions.origin.has_further_rows and not separate:
         return None
     chosen, total = questions.origin.rows_among("instances" if separate else rows)
@@ -258,6 +261,18 @@ def rows_to_rank(
         if n_scored == len(used):
             return chosen.reshape(-1)
     return None
+
+
+def _refuse_ambiguous_rows(questions: Questions, n_rows: int) -> None:
+    """Raise InputError if there are as many questions in the split as kept pairs (triple, side)."""
+    n_questions = questions.origin.rows_among("questions")[1]
+    n_pairs = questions.origin.rows_among("instances")[1]
+    if n_questions == n_rows < n_pairs and questions.n_columns == questions.n_labels:
+        raise InputError(
+            f"scores have {n_rows} rows: the number of (triple, side) pairs that are kept, and "
+            f"also that of all questions{questions.origin.source}; give {n_pairs} rows, one per "
+            "(triple, side) of the split"
+        )
 
 
 def check_shape(questions: Questions, rows: str, n_rows: int, shape: tuple[int, int]) -> None:

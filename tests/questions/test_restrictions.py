@@ -213,6 +213,22 @@ def test_questions_keep_their_names_when_others_are_left_out(
         np.testing.assert_array_equal(getattr(listed, name), getattr(ranks, name), name)
 
 
+def test_rows_of_kept_triples_that_may_be_those_of_all_questions() -> None:
+    """Eight pairs (triple, side) of twelve are kept, and the split has eight questions."""
+    test = [[2, 0, 2], [0, 0, 0], [0, 0, 2], [2, 0, 0], [1, 1, 3], [2, 1, 2]]
+    graph = kgtrec.Graph.from_arrays(test=test, n_entities=5, n_relations=2)
+    every, part = graph.questions(), graph.questions(relations=[0])
+    negatives = np.array([[1, 4], [3, 4], [1, 3], [3, 4]])
+    separate = part.restrict(candidates={"head_neg": negatives, "tail_neg": negatives})
+    scores = np.random.default_rng(0).random((len(every), 5))
+    assert len(separate) == len(every) == 8
+    with pytest.raises(InputError, match=r"also that of all questions .*; give 12 rows"):
+        kgtrec.rank(scores, separate)
+    ranks = kgtrec.rank(scores[every.instance_question[every.triple_rows]], separate)[0]
+    due = kgtrec.rank(scores[part.rows_among()[0]], part)[0]
+    assert (ranks.greater <= due.greater[part.triple_rows]).all()  # fewer candidates
+
+
 def test_separate_questions_are_named_by_their_triples() -> None:
     graph = kgtrec.Graph.from_arrays(test=[[0, 0, 1], [0, 1, 2], [0, 1, 3]], n_entities=5)
     part = graph.questions(sides="tail", relations=[1]).separate()
