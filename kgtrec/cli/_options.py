@@ -73,7 +73,7 @@ def name_problems(
 
 def run_names(files: Sequence[str], names: Sequence[str] = ()) -> tuple[str, ...]:
     """Return a name per TREC run as `system_names` does; by default as in pools."""
-    from kgtrec.study.pooling.lists import system_names as names_in_pools
+    from kgtrec._internal.named import system_names as names_in_pools
 
     return system_names(files, names) if names else tuple(names_in_pools(files))
 

@@ -175,8 +175,9 @@ def pool(
         --judgements judged.tsv --write-qrels qrels.txt
     """
     from kgtrec import read_graph
+    from kgtrec._internal.named import system_names
     from kgtrec.study.pooling import completion
-    from kgtrec.study.pooling.lists import doubts, system_names
+    from kgtrec.study.pooling.lists import doubts
     from kgtrec.study.pooling.pool import Draw, make_pool, write_pool
 
     names = system_names(systems)
@@ -482,10 +483,11 @@ def complete(
         --judge judge.txt --sample drawn.tsv --judgements judged.tsv
     """
     from kgtrec import read_graph
+    from kgtrec._internal.named import system_names
     from kgtrec.study import run_lists
     from kgtrec.study.pooling import completion, unjudged
     from kgtrec.study.pooling.edited_files import Judgements, read_judgements
-    from kgtrec.study.pooling.lists import doubts, system_names
+    from kgtrec.study.pooling.lists import doubts
     from kgtrec.study.pooling.pool import read_pool
     from kgtrec.study.pooling.unjudged import mean_columns
 

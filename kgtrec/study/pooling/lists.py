@@ -5,8 +5,7 @@ They come from a run, or from the scores of a model. Known candidates are omitte
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import fspath
 from pathlib import Path
@@ -20,7 +19,7 @@ from kgtrec._internal.arrays import Array, Bools, Int32, Int64
 from kgtrec._internal.csr import contains, owners, spans, to_keys
 from kgtrec._internal.locations import is_folder
 from kgtrec._internal.table import ShownInLines
-from kgtrec.errors import FileError, InputError, PathName, UsageError, choose, refuse_if
+from kgtrec.errors import FileError, InputError, PathName, UsageError, choose
 from kgtrec.graph.id_files import text_of
 from kgtrec.graph.labels import Labels
 from kgtrec.ranking.rank import rank
@@ -31,30 +30,6 @@ from kgtrec.trec.files.run import Run, read_run_columns
 
 PLACES = ("filtered", "raw")
 ROWS = ("questions", "instances")
-_ENDINGS = re.compile(r"^(.+?)(?:\.(?:gz|zst|run|txt|trec|tsv|npy|npz))+$")
-
-
-def system_names(paths: Iterable[PathName]) -> list[str]:
-    """Return a short name per file: its name without endings, or its path if names are equal."""
-    files = [fspath(path) for path in paths]
-    stems = [_ENDINGS.sub(r"\1", Path(file).name) for file in files]
-    names = [
-        stem if stems.count(stem) == 1 else file for stem, file in zip(stems, files, strict=True)
-    ]
-    refuse_if(
-        *(
-            (files.count(file) > 1, f"run {file!r} is given twice; give each run once")
-            for file in dict.fromkeys(files)
-        ),
-        *(
-            (
-                set(name) & set(",\t\r\n"),
-                f"the name of run {name!r} has a comma or tab; rename the file",
-            )
-            for name in names
-        ),
-    )
-    return names
 
 
 def check_depth(depth: int) -> None:

@@ -17,6 +17,7 @@ from pool_cases import Case, asked_by, cases, places_of, slow_lists, slow_pool, 
 from study_cases import N_ENTITIES, N_RELATIONS, graphs, listed
 
 import kgtrec
+from kgtrec._internal.named import system_names
 from kgtrec.graph.statistics.relations import relation_categories
 from kgtrec.study.pooling.completion import RULES, rule_table, trivial_rules
 from kgtrec.study.pooling.lists import (
@@ -24,7 +25,6 @@ from kgtrec.study.pooling.lists import (
     is_scores,
     run_lists,
     score_lists,
-    system_names,
 )
 from kgtrec.study.pooling.pool import make_pool, read_pool, write_pool
 from kgtrec.study.pooling.seeds import questions_of, read_question_ids, sample_seeds, seed_questions
