@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.named import Named, by_name
 from kgtrec.errors import UsageError
 from kgtrec.measures import Measure
 from kgtrec.plots.style import (
@@ -49,14 +50,15 @@ PARTS = 40
 
 
 @apply_style()
-def rank_distribution(ranks: Mapping[str, Ranks | Result], kind: str = "realistic") -> Figure:
+def rank_distribution(ranks: Named[Ranks | Result], kind: str = "realistic") -> Figure:
     """Share of instances with a rank of at most k, for every k: all values of Hits@k at once.
 
     Parameters
     ----------
-    ranks : mapping of str to Ranks or Result
-        By the name in the legend. The dotted grey line, "chance", is the expectation of a random
-        scorer with the numbers of candidates of the first.
+    ranks : mapping of str to Ranks or Result, or sequence of them
+        By the name in the legend; those of a sequence are called "system 1", ... The dotted grey
+        line, "chance", is the expectation of a random scorer with the numbers of candidates of the
+        first.
     kind : {"optimistic", "realistic", "pessimistic", "ordinal"}
     """
     ranks = ranks_by_name("ranks", ranks)
@@ -93,7 +95,7 @@ def rank_distribution(ranks: Mapping[str, Ranks | Result], kind: str = "realisti
 
 
 @apply_style()
-def tie_widths(ranks: Mapping[str, Ranks | Result]) -> Figure:
+def tie_widths(ranks: Named[Ranks | Result]) -> Figure:
     """Share of instances whose answer ties with at least w other candidates.
 
     Both axes are logarithmic. The legend says which models have no ties.
@@ -133,12 +135,12 @@ def tie_widths(ranks: Mapping[str, Ranks | Result]) -> Figure:
 
 
 @apply_style()
-def rank_types(results: Mapping[str, Result | Ranks], metric: str = "mrr") -> Figure:
+def rank_types(results: Named[Result | Ranks], metric: str = "mrr") -> Figure:
     """One metric at all five rank definitions, one row per model: the effect of ties.
 
     Parameters
     ----------
-    results : mapping of str to Result or Ranks
+    results : mapping of str to Result or Ranks, or sequence of them
     metric : str
         A micro metric, such as "mrr" or "hits@10", on all sides that the results hold.
     """
@@ -176,12 +178,12 @@ def _metric_key(result: Result, metric: str, kind: str = "realistic") -> str:
     return f"{result.sides[-1]}.{kind}.micro.{metric}"
 
 
-def relations(results: Mapping[str, Result | Ranks], metric: str = "mrr") -> Figure:
+def relations(results: Named[Result | Ranks], metric: str = "mrr") -> Figure:
     """A micro metric of each relation, one box per model, and over all instances.
 
     Parameters
     ----------
-    results : mapping of str to Result or Ranks
+    results : mapping of str to Result or Ranks, or sequence of them
     metric : str
         Such as "mrr" or "hits@10"; realistic ranks, all sides that the results hold.
     """
@@ -361,12 +363,13 @@ def _check_same_metrics(experiments: Mapping[str, SizeExperiment]) -> list[str]:
     return first[1]
 
 
-def _results_by_name(results: Mapping[str, Result | Ranks]) -> dict[str, Result]:
+def _results_by_name(results: Named[Result | Ranks]) -> dict[str, Result]:
     """Return the results of a mapping of names to Results or Ranks; UsageError for others."""
-    ranks = ranks_by_name("results", results)
+    named = by_name("results", results)
+    ranks = ranks_by_name("results", named)
     return {
         name: result if isinstance(result, Result) else Result(ranks[name])
-        for name, result in results.items()
+        for name, result in named.items()
     }
 
 
@@ -394,12 +397,12 @@ _TICKS = 4
 
 
 @apply_style()
-def over_time(results: Mapping[str, Result | Ranks], metric: str = "mrr") -> Figure:
+def over_time(results: Named[Result | Ranks], metric: str = "mrr") -> Figure:
     """A micro metric of the questions of each time, in the order of time.
 
     Parameters
     ----------
-    results : mapping of str to Result or Ranks
+    results : mapping of str to Result or Ranks, or sequence of them
         By the name in the legend; of questions at a time, of one graph.
     metric : str
         Such as "mrr" or "hits@10"; realistic ranks, all sides that the results hold.

@@ -16,11 +16,13 @@ import numpy as np
 
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arrays import Bools, Int64
+from kgtrec._internal.named import Named, by_names_of
 from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import InputError, PathName, UsageError, about, choose
 from kgtrec.questions.terms import NAMES
 from kgtrec.ranking.instances import answer_label, question_text
-from kgtrec.study.comparison.samples import align_ranks
+from kgtrec.results.result import Result
+from kgtrec.study.comparison.samples import align_ranks, ranks_by_name
 from kgtrec.study.section import Section
 
 if TYPE_CHECKING:
@@ -144,8 +146,8 @@ class AnswerChanges(ShownAsTables):
 
 
 def answer_changes(
-    ranks: Mapping[str, Ranks],
-    runs: Sequence[Run | RunColumns | PathName] | None = None,
+    ranks: Named[Ranks | Result],
+    runs: Named[Run | RunColumns | PathName] | None = None,
     *,
     cutoffs: Sequence[int] = CUTOFFS,
 ) -> AnswerChanges:
@@ -153,10 +155,11 @@ def answer_changes(
 
     Parameters
     ----------
-    ranks : mapping of str to Ranks
-        Ranks of the same questions by two models, by their names.
-    runs : two of Run, RunColumns or path, optional
-        Runs of the same models in the same order; for their best answers.
+    ranks : mapping of str to Ranks or Result, or sequence of two
+        Ranks of the same questions by two models, by their names; in a sequence, they are called
+        "system 1" and "system 2", unless it has pairs (name, ranks).
+    runs : two of Run, RunColumns or path, or mapping of str to them, optional
+        Runs of the same models in the same order, or by the same names; for their best answers.
     cutoffs : sequence of int
         k of Hits@k.
 
@@ -168,10 +171,11 @@ def answer_changes(
         Ranks of different questions or without labels, runs that share no question, or a malformed
         run.
     """
-    if len(ranks) != 2 or (runs is not None and len(runs) != 2):
-        raise UsageError("changes need two models; give ranks of two models, and two runs or none")
-    by_name = None if runs is None else dict(zip(ranks, runs, strict=True))
-    (changes,) = changes_of_pairs(ranks, by_name, cutoffs=cutoffs)
+    ranks = ranks_by_name("ranks", ranks)
+    if len(ranks) != 2:
+        raise UsageError(f"{argument('ranks')} has {len(ranks)} models; changes need two")
+    of_models = None if runs is None else by_names_of("runs", runs, ranks, "model")
+    (changes,) = changes_of_pairs(ranks, of_models, cutoffs=cutoffs)
     return changes
 
 

@@ -17,6 +17,7 @@ from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arrays import Bools, Float64, Int64
 from kgtrec._internal.bootstrap import Resampling, ratio_intervals
 from kgtrec._internal.csr import contains, distinct, group_pairs, to_keys
+from kgtrec._internal.named import Named, by_name
 from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table
 from kgtrec.errors import FileError, PathName, refuse_if
 from kgtrec.graph.graph import GraphData
@@ -208,7 +209,7 @@ class SemanticShares(ShownAsTables):
 
 
 def semantic_shares(
-    runs: Mapping[str, Run | PathName],
+    runs: Named[Run | PathName],
     questions: Questions,
     fitting: FittingEntities | None = None,
     *,
@@ -224,8 +225,9 @@ def semantic_shares(
 
     Parameters
     ----------
-    runs : mapping of str to Run or path
-        Systems by name, as deep as the largest k or deeper.
+    runs : mapping of str to Run or path, or sequence of them
+        Systems by name, as deep as the largest k or deeper. In a sequence, paths are called like
+        their files, and runs "system 1", "system 2", ...
     questions : Questions
         Questions of the graph, not restricted.
     fitting : FittingEntities, optional
@@ -245,6 +247,7 @@ def semantic_shares(
     FileError, InputError
         A run is malformed, of another graph, or answers none of the questions.
     """
+    runs = by_name("runs", runs)
     refuse_if(
         (
             questions.sides == "qualifier",

@@ -24,6 +24,7 @@ from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arguments import MOST_AUDITED, check_count
 from kgtrec._internal.arrays import Float64
 from kgtrec._internal.csr import group_pairs
+from kgtrec._internal.named import Named, by_name
 from kgtrec._internal.table import WIDTH, ShownAsTables, Table
 from kgtrec.errors import PathName, UsageError, must_be, refuse
 from kgtrec.measures import RANK_TYPES, Measure
@@ -35,6 +36,7 @@ from kgtrec.questions.api import Graph
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.result import Result
 from kgtrec.study.comparison.parts import ValueTable, measure_of_heading, read_value_table
+from kgtrec.study.comparison.samples import is_ranks, ranks_by_name
 
 Paths = PathName | Sequence[PathName]
 Numbers = Mapping[str, Mapping[str, str | float]]
@@ -493,7 +495,7 @@ class ProtocolSearch(ShownAsTables):
 
 def protocols_of(
     tables: Paths | Numbers,
-    ranks: Mapping[str, Ranks | Mapping[str, Ranks]],
+    ranks: Named[Ranks | Result | Mapping[str, Ranks | Result]],
     *,
     percent: bool = False,
     truncated: bool = False,
@@ -505,9 +507,9 @@ def protocols_of(
     tables : path, sequence of paths, or mapping
         As for `audit`. Sides that the table names are kept; all averages, rank types and other
         sides are tried.
-    ranks : mapping of str to Ranks, or to mapping of str to Ranks
-        By model. Name several of one model by their filter or candidates, the default first. A
-        table with one model takes the only ranks under any name.
+    ranks : mapping of str to Ranks or Result, or to mapping of str to them; or pairs
+        By model, as in the table. Name several of one model by their filter or candidates, the
+        default first. A table with one model takes the only ranks under any name.
     percent, truncated : bool
         As for `audit`.
 
@@ -518,6 +520,7 @@ def protocols_of(
     UsageError
         No model of the table has ranks, or no number of it can be computed from them.
     """
+    ranks = _ranks_by_model(ranks)
     claims, _ = read_claims(tables, Rounding(percent, truncated))
     if len(claims) == len(ranks) == 1:
         ranks = {next(iter(claims)): next(iter(ranks.values()))}
@@ -532,9 +535,7 @@ def protocols_of(
     hints: list[str] = []
     tried = 0
     for model in both:
-        ranks_of_model = ranks[model]
-        by_filter = ranks_of_model if isinstance(ranks_of_model, Mapping) else {"": ranks_of_model}
-        results = {name: Result(filtered) for name, filtered in by_filter.items()}
+        results = {name: Result(filtered) for name, filtered in ranks[model].items()}
         candidates = [*_find_matches(model, claims[model], results)]
         if not candidates:
             raise UsageError(
@@ -548,6 +549,14 @@ def protocols_of(
         if not agreeing:
             hints += _find_other_cutoffs(claims[model], next(iter(results.values())))
     return ProtocolSearch(matches, tuple(hints), tried, defaults)
+
+
+def _ranks_by_model(ranks: object) -> dict[str, dict[str, Ranks]]:
+    """Return the ranks of every model by the name of their filter, "" for ranks without one."""
+    return {
+        model: ranks_by_name("ranks", {"": several} if is_ranks(several) else several, "filter")
+        for model, several in by_name("ranks", ranks, "model").items()
+    }
 
 
 def _find_matches(

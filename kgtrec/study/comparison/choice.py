@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kgtrec._internal.arrays import Float64
+from kgtrec._internal.named import Named, by_names_of
 from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import Measure
@@ -22,7 +23,7 @@ from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.comparability import comparable
 from kgtrec.results.result import Result
 from kgtrec.study.comparison.report import folds_of, replicate_samples
-from kgtrec.study.comparison.samples import short_name
+from kgtrec.study.comparison.samples import runs_by_name, short_name
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,8 +98,8 @@ class ChosenRuns(ShownAsTables):
 
 
 def choose_runs(
-    systems: Mapping[str, Sequence[Ranks]],
-    valid: Mapping[str, Sequence[Ranks]],
+    systems: Named[Ranks | Result | Sequence[Ranks | Result]],
+    valid: Named[Ranks | Result | Sequence[Ranks | Result]],
     measures: Sequence[str | Measure] = ("mrr",),
     *,
     names: Mapping[str, Sequence[str]] | None = None,
@@ -107,9 +108,10 @@ def choose_runs(
 
     Parameters
     ----------
-    systems : mapping of str to sequence of Ranks
-        Test ranks of all runs of each system, on the same questions.
-    valid : mapping of str to sequence of Ranks
+    systems : mapping of str to sequence of Ranks or Result, or sequence of such sequences
+        Test ranks of all runs of each system, on the same questions; in a sequence, systems are
+        called "system 1", "system 2", ..., unless it has pairs (name, runs).
+    valid : mapping of str to sequence of Ranks or Result, or sequence of such sequences
         Validation ranks of the same runs, in the same order.
     measures : sequence of keys or Measure
         Measures on test; the choice is always by validation MRR (micro, realistic ranks).
@@ -128,6 +130,8 @@ def choose_runs(
     InputError
         Validation ranks that differ in their questions, or are ranks of the test questions.
     """
+    systems = runs_by_name("systems", systems)
+    valid = runs_by_name("valid", by_names_of("valid", valid, systems))
     _check_valid(systems, valid)
     criteria = tuple(np.array([_mean_reciprocal_rank(r) for r in valid[name]]) for name in systems)
     labels = names or {

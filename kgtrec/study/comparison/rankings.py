@@ -20,12 +20,14 @@ from numpy.typing import ArrayLike
 from kgtrec._internal.arguments import MOST_PARTS, check_count, random_generator
 from kgtrec._internal.arrays import Bools, Float64, Int64
 from kgtrec._internal.bootstrap import COMPARING, Resampled, Resampling
+from kgtrec._internal.named import Named, by_name
 from kgtrec._internal.progress import progress_bar
 from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import InputError, UsageError, choose, refuse_if
 from kgtrec.measures import Measure, parse_all
 from kgtrec.ranking.kernel import available_cores, share_rows
 from kgtrec.ranking.ranks import Ranks
+from kgtrec.results.result import Result
 from kgtrec.study.comparison.correlation import (
     RankingAgreement,
     agreement_table,
@@ -39,6 +41,7 @@ from kgtrec.study.comparison.samples import (
     Samples,
     align_ranks,
     distinct_titles,
+    ranks_by_name,
     resample,
     short_name,
     table_by_measure,
@@ -132,7 +135,7 @@ def full_agreement(rankings: Sequence[Rankings]) -> str:
 
 
 def rankings_of_samples(
-    samples: Mapping[str, Samples],
+    samples: Mapping[str, Samples] | Sequence[Samples],
     title: str = "",
     *,
     resampled: Sequence[Resampled] | None = None,
@@ -142,9 +145,9 @@ def rankings_of_samples(
 
     Parameters
     ----------
-    samples : mapping of str to Samples
+    samples : mapping of str to Samples, or sequence of Samples
         Samples by the names of the rankings: a measure with several sets of labels, or several
-        measures.
+        measures. Those of a sequence are called like their measures.
     resampled : sequence of Resampled, optional
         Existing draws, one per ranking.
     resampling : Resampling
@@ -157,6 +160,8 @@ def rankings_of_samples(
     InputError
         The systems are not the same, or two rankings share no query.
     """
+    named = samples if isinstance(samples, Mapping) else [(each.name, each) for each in samples]
+    samples = by_name("samples", named, "ranking")
     columns = list(samples.values())
     if len({of_ranking.systems for of_ranking in columns}) > 1:
         raise InputError("these rankings have different systems; give rankings of the same systems")
@@ -506,7 +511,7 @@ def _over_repeats(tau: Float64, summary: object, *arguments: float) -> Float64:
 
 
 def data_sensitivity(
-    ranks: Mapping[str, Ranks],
+    ranks: Named[Ranks | Result],
     measures: Sequence[str | Measure] | None = None,
     *,
     shares: Sequence[float] = SHARES,
@@ -521,8 +526,8 @@ def data_sensitivity(
 
     Parameters
     ----------
-    ranks : mapping of str to Ranks
-        Ranks by the names of at least three systems; see `align_ranks`.
+    ranks : mapping of str to Ranks or Result, or sequence of them
+        Those of at least three systems; see `samples_of_ranks`.
     measures : sequence of keys or Measure, optional
         By default those of the paper: micro MRR and Hits@10, macro MRR and Hits@10, MAP@20 and
         nDCG@20.
@@ -542,6 +547,7 @@ def data_sensitivity(
     InputError
         Systems cannot be compared.
     """
+    ranks = ranks_by_name("ranks", ranks)
     specs = parse_all(measures or MEASURES)
     sizes = check_parts(len(ranks), shares)
     repeats = check_count("repeats", repeats, most=MOST_PARTS)

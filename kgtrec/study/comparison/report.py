@@ -23,6 +23,7 @@ from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arguments import random_generator
 from kgtrec._internal.arrays import Bools, Float64, Int64
 from kgtrec._internal.bootstrap import COMPARING, Resampled, Resampling, over_runs
+from kgtrec._internal.named import Named, by_names_of
 from kgtrec._internal.table import LEAST_P, PValue, ShownAsTables, Table
 from kgtrec.errors import InputError, UsageError, about, refuse_if
 from kgtrec.measures import Measure
@@ -35,6 +36,7 @@ from kgtrec.study.comparison.samples import (
     parse_item_measures,
     ranks_by_name,
     resample,
+    runs_by_name,
     samples_of_aligned,
     samples_of_ranks,
 )
@@ -301,7 +303,7 @@ def compare(
 ) -> SystemComparison: ...
 @overload
 def compare(
-    systems: Mapping[str, Ranks | Result] | Sequence[Ranks | Result] | Sequence[Samples],
+    systems: Named[Ranks | Result] | Sequence[Samples],
     measures: str | Measure | Sequence[str | Measure] | None = None,
     *,
     test: str = "randomisation",
@@ -312,7 +314,7 @@ def compare(
     level: float = 0.05,
 ) -> Comparisons: ...
 def compare(
-    systems: Samples | Mapping[str, Ranks | Result] | Sequence[Ranks | Result] | Sequence[Samples],
+    systems: Samples | Named[Ranks | Result] | Sequence[Samples],
     measures: str | Measure | Sequence[str | Measure] | None = None,
     *,
     test: str = "randomisation",
@@ -330,9 +332,9 @@ def compare(
     Parameters
     ----------
     systems : mapping of str to Ranks or Result, sequence of them, Samples, or sequence of Samples
-        Ranks or results of the same questions, by the names of the systems; those of a sequence
-        are called "system 1", "system 2", ... Samples of other items come from
-        `kgtrec.study.samples_of_runs` or ``samples_of_sets``.
+        Ranks or results of the same questions, by the names of the systems; those of a sequence are
+        called "system 1", "system 2", ..., unless it has pairs (name, ranks). Samples of other
+        items come from `kgtrec.study.samples_of_runs` or ``samples_of_sets``.
     measures : key, Measure, or sequence of them, optional
         Of ranks; by default micro and macro MRR. Samples contain their measures.
     test, correction, permutations
@@ -366,7 +368,7 @@ def compare(
         samples = _require_samples(several, measures)
     else:
         keys = MEASURES_OF_RANKS if measures is None else measures
-        samples = samples_of_ranks(_name_systems(several), _require_keys(keys))
+        samples = samples_of_ranks(ranks_by_name("systems", several), _require_keys(keys))
     comparisons = Comparisons(_compare_by_measure(each, *options) for each in samples)
     if isinstance(systems, Samples):
         return comparisons[0]
@@ -392,24 +394,6 @@ def _require_samples(several: Sequence[object], measures: object) -> list[Sample
         )
     )
     return samples
-
-
-def _name_systems(systems: object) -> dict[str, Ranks]:
-    """Return the ranks of several systems by name; UsageError for anything else."""
-    if isinstance(systems, list | tuple):
-        systems = {f"system {number}": system for number, system in enumerate(systems, start=1)}
-    if isinstance(systems, Ranks | Result):
-        raise UsageError(
-            "the ranks of one system cannot be compared; pass those of several in a dict, as in "
-            "{'a': ranks, 'b': others}"
-        )
-    if isinstance(systems, Mapping):
-        return ranks_by_name("systems", systems)
-    raise UsageError(
-        f"{argument('systems', type(systems).__name__)} cannot be compared; pass ranks by name, "
-        "{'a': ranks, 'b': others}, or what kgtrec.study.samples_of_runs(qrels, "
-        "{'a': run, 'b': other}, ['map']) returns"
-    )
 
 
 def _require_keys(measures: object) -> list[str | Measure]:
@@ -623,7 +607,7 @@ def replicate_samples(
 
 
 def compare_replicates(
-    systems: Mapping[str, Sequence[Ranks]],
+    systems: Named[Ranks | Result | Sequence[Ranks | Result]],
     measures: Sequence[str | Measure],
     *,
     correction: str = "holm",
@@ -633,15 +617,17 @@ def compare_replicates(
 
     Parameters
     ----------
-    systems : mapping of str to sequence of Ranks
-        All runs of each system, at least two in total. All are on the same questions (seeds), or
-        every system has the same number of runs on each of several sets (folds).
+    systems : mapping of str to sequence of Ranks or Result, or sequence of such sequences
+        All runs of each system, at least two in total; in a sequence, systems are called
+        "system 1", "system 2", ..., unless it has pairs (name, runs). All are on the same questions
+        (seeds), or every system has the same number of runs on each of several sets (folds).
     measures : sequence of keys or Measure
         See `kgtrec.study.comparison.samples.samples_of_ranks`.
     correction : {"holm", "bh", "bonferroni", "none"}
     resampling : Resampling
         How to make intervals and tests.
     """
+    systems = runs_by_name("systems", systems)
     folds = folds_of(systems)
     samples_of = [replicate_samples(fold, measures) for fold in folds]
     replicates = []
@@ -760,11 +746,11 @@ class Multiplicity(ShownAsTables):
 
 
 def multiplicity(
-    models: Mapping[str, Ranks],
+    models: Named[Ranks | Result],
     epsilon: float = EPSILON,
     cuts: Sequence[int] = CUTS,
     *,
-    runs: Mapping[str, RunColumns] | None = None,
+    runs: Named[RunColumns] | None = None,
 ) -> Multiplicity:
     """Compute ambiguity and discrepancy of models whose MRR is within `epsilon` of the best.
 
@@ -772,15 +758,16 @@ def multiplicity(
 
     Parameters
     ----------
-    models : mapping of str to Ranks
-        Two or more, on the same questions.
+    models : mapping of str to Ranks or Result, or sequence of them
+        Two or more, on the same questions; see `samples_of_ranks`.
     epsilon : float
         Largest difference of an MRR from the best.
     cuts : sequence of int
         Cutoffs k of Hits@k.
-    runs : mapping of str to RunColumns, optional
-        Runs by the same names. They are needed because ranks lack the entities in first place. The
-        best answer of a question is its first document in trec_eval's order.
+    runs : mapping of str to RunColumns, or sequence of them, optional
+        Runs by the same names, or in the same order without names. They are needed because ranks
+        lack the entities in first place. The best answer of a question is its first document in
+        trec_eval's order.
 
     Raises
     ------
@@ -789,7 +776,8 @@ def multiplicity(
     InputError
         The models did not answer the same questions, or a run lacks a question.
     """
-    lacking = [] if runs is None else [name for name in models if name not in runs]
+    models = ranks_by_name("models", models)
+    of_models = None if runs is None else by_names_of("runs", runs, models, "model")
     refuse_if(
         (
             not epsilon >= 0,
@@ -799,10 +787,6 @@ def multiplicity(
         (
             not cuts or min(cuts) < 1,
             f"{argument('cuts', cuts)} is not a list of cutoffs; give cutoffs of 1 or more",
-        ),
-        *(
-            (True, f"{name!r} has no run; give a run for every model, or for none")
-            for name in lacking[:1]
         ),
     )
     aligned = align_ranks(models)
@@ -814,9 +798,9 @@ def multiplicity(
     close = tuple(name for name, value in mrr.items() if mrr[best] - value <= epsilon)
     of_cuts = [_shares({n: ranks[n] <= k for n in close}, best) for k in cuts]
     of_best = None
-    if runs is not None:
+    if of_models is not None:
         queries = list(dict.fromkeys(aligned[best].question_ids))
-        of_best = _shares({n: _best_documents(runs[n], queries, n) for n in close}, best)
+        of_best = _shares({n: _best_documents(of_models[n], queries, n) for n in close}, best)
     ambiguity, discrepancy = np.array(of_cuts).T
     return Multiplicity(best, close, epsilon, tuple(cuts), ambiguity, discrepancy, of_best)
 

@@ -27,6 +27,7 @@ from kgtrec._internal.bootstrap import (
     cluster_sums,
     resample_means,
 )
+from kgtrec._internal.named import Named, by_name
 from kgtrec._internal.table import Cell, ShownInLines, Table
 from kgtrec.errors import InputError, UsageError, list_problems, refuse_if
 from kgtrec.measures import Measure, parse_all
@@ -52,7 +53,6 @@ from kgtrec.trec.measures.values import native_values, refuse_without_judged
 
 if TYPE_CHECKING:
     from kgtrec.trec.eval.score import Scored
-    from kgtrec.trec.files.columns import RunColumns
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,27 +179,54 @@ def table_by_measure(
     return Table.from_rows([*((head, head, 0) for head in heads), *titled], rows, names)
 
 
-def ranks_by_name(name: str, systems: object) -> dict[str, Ranks]:
-    """Return the ranks of a mapping of names to Ranks or Results; UsageError for anything else.
+def ranks_by_name(name: str, systems: object, noun: str = "system") -> dict[str, Ranks]:
+    """Return the ranks of several systems, given as Ranks or Results, by their names.
 
-    `name` is the argument's name for the message.
+    `name` and `noun` as of `by_name`, whose errors this raises, too. UsageError for anything else.
     """
-    wrong = systems
-    if isinstance(systems, Mapping) and not isinstance(systems, Result):
-        found = {
-            system: value.ranks if isinstance(value, Result) else value
-            for system, value in systems.items()
-        }
-        wrong = next((value for value in found.values() if not isinstance(value, Ranks)), None)
-        if wrong is None:
-            return found
+    if is_ranks(systems):
+        raise UsageError(
+            f"{argument(name, type(systems).__name__)} is a single {noun}; pass several in a dict, "
+            "as in {'a': ranks, 'b': others}"
+        )
+    named = by_name(name, systems, noun)
+    return {of_system: _require_ranks(name, value) for of_system, value in named.items()}
+
+
+def runs_by_name(name: str, systems: object, noun: str = "system") -> dict[str, list[Ranks]]:
+    """Return the ranks of all runs of several systems by their names.
+
+    A system may be a single Ranks or Result. Other arguments and errors as of `ranks_by_name`.
+    """
+    return {
+        of_system: [_require_ranks(name, run) for run in _list_runs(runs)]
+        for of_system, runs in by_name(name, systems, noun).items()
+    }
+
+
+def _list_runs(runs: object) -> list[object]:
+    """Return the runs of a system, which may be a single one, as a list."""
+    single = is_ranks(runs) or isinstance(runs, str) or not isinstance(runs, Iterable)
+    return [runs] if single else list(runs)  # type: ignore[call-overload]
+
+
+def is_ranks(value: object) -> bool:
+    """Return True for the ranks of a single system, as Ranks or as a Result."""
+    return isinstance(value, Ranks | Result)
+
+
+def _require_ranks(name: str, value: object) -> Ranks:
+    """Return the ranks of Ranks or a Result; UsageError for anything else."""
+    ranks = value.ranks if isinstance(value, Result) else value
+    if isinstance(ranks, Ranks):
+        return ranks
     raise UsageError(
-        f"{argument(name, type(wrong).__name__)} is not ranks by the names of systems; pass a "
-        "dict, as in {'svd': kgtrec.Ranks.load('svd.parquet')}"
+        f"{argument(name, type(value).__name__)} is not ranks by the names of systems; pass a "
+        "dict, as in {'svd': kgtrec.Ranks.load('svd.parquet')}, or a list of ranks"
     )
 
 
-def align_ranks(systems: Mapping[str, Ranks | Result], least: int = 2) -> dict[str, Ranks]:
+def align_ranks(systems: Named[Ranks | Result], least: int = 2) -> dict[str, Ranks]:
     """Return the ranks of all systems with the same instances in the same order.
 
     UsageError for fewer systems than `least`; InputError if their instances differ.
@@ -269,14 +296,15 @@ def transform_of(measure: Measure) -> OfMean:
 
 
 def samples_of_ranks(
-    ranks: Mapping[str, Ranks | Result], measures: Sequence[str | Measure]
+    ranks: Named[Ranks | Result], measures: Sequence[str | Measure]
 ) -> list[Samples]:
     """Compute each measure per item, for several systems on the same questions.
 
     Parameters
     ----------
-    ranks : mapping of str to Ranks or Result
-        By the names of the systems; see `align_ranks`.
+    ranks : mapping of str to Ranks or Result, or sequence of them
+        By the names of the systems; those of a sequence are called "system 1", "system 2", ...
+        Pairs (name, ranks) keep their names.
     measures : sequence of keys or Measure
         Rank metrics that are (functions of) means, and trec_eval measures that ranks determine.
 
@@ -394,7 +422,7 @@ def _means(values: Float64, owner: Int64) -> Float64:
 
 def samples_of_runs(
     qrels: str | os.PathLike[str] | Mapping[str, Mapping[str, int]],
-    runs: Mapping[str, str | os.PathLike[str] | RunColumns],
+    runs: Named[Any],
     measures: Sequence[str],
     *,
     entities: int | None = None,
@@ -407,8 +435,8 @@ def samples_of_runs(
     ----------
     qrels : str, path-like, or mapping of query to mapping of document to relevance
         Queries without a judgement are left out.
-    runs : mapping of str to path-like or RunColumns
-        Runs by the names of the systems.
+    runs : mapping of str to path-like or RunColumns, or sequence of them
+        Runs by the names of the systems; in a sequence, paths are called like their files.
     measures : sequence of str
         Names as `kgtrec.trec.measures.names.resolve` reads them: "map", "ndcg_cut_20", "P.5,10",
         "AP@20", ...; and micro metrics of `kgtrec eval`, "kg_mrr" or "kg_hits.1,10", whose both
@@ -441,11 +469,7 @@ def samples_of_runs(
     from kgtrec.trec.eval.request import Request
     from kgtrec.trec.eval.score import score
 
-    if not isinstance(runs, Mapping):
-        raise UsageError(
-            f"{argument('runs', type(runs).__name__)} has no names of systems; pass a dict of runs "
-            "by name, as in {'svd': 'svd.run', 'popularity': 'popularity.run'}"
-        )
+    runs = by_name("runs", runs)
     if len(runs) < least:
         raise UsageError(f"{len(runs)} run cannot be compared; give two or more")
     if isinstance(qrels, Mapping):
@@ -485,8 +509,8 @@ def samples_of_runs(
         for column in request.columns
     ]
     samples += [sample(column, _of_answers(column, scored)) for column in request.micro]
-    by_name = {of_measure.name: of_measure for of_measure in samples}
-    return [by_name[column.key] for column in request.asked]
+    of_key = {of_measure.name: of_measure for of_measure in samples}
+    return [of_key[column.key] for column in request.asked]
 
 
 def check_columns(columns: Iterable[Any], micro: Iterable[Any]) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 
 from kgtrec._internal.arguments import MOST_PARTS, check_count
 from kgtrec._internal.arrays import Bools, Float64, Int64
+from kgtrec._internal.named import Named, by_name
 from kgtrec.errors import FileError, InputError, TieWarning, UsageError, refuse_if
 from kgtrec.study.comparison.correlation import tau_b
 from kgtrec.study.comparison.parts import ValueTable, values_of_table
@@ -44,7 +45,7 @@ MEASURES_OF_RUNS = ("map_cut_20", "ndcg_cut_20", "recip_rank", "success_10")
 
 def data_sensitivity_of_runs(
     qrels: Mapping[str, Mapping[str, int]],
-    runs: Mapping[str, RunData | str],
+    runs: Named[RunData | str],
     measures: Sequence[str] = MEASURES_OF_RUNS,
     *,
     shares: Sequence[float] = SHARES,
@@ -64,8 +65,9 @@ def data_sensitivity_of_runs(
     ----------
     qrels : mapping of query to mapping of document to relevance
         Documents from relevance 1 are relevant; grades make no difference.
-    runs : mapping of str to path, RunColumns, or mapping of query to document to score
-        By the names of the systems, three at least.
+    runs : mapping of str to path, RunColumns, or mapping of query to document to score; or sequence
+        By the names of the systems, three at least; in a sequence, paths are called like their
+        files.
     measures : sequence of str
         map, map_cut_K, ndcg_cut_K, recall_K, P_K, success_K, recip_rank or recip_rank_cut_K, with
         tied documents in trec_eval's order, by name; a warning says if ties matter. Or kg_mrr,
@@ -82,6 +84,7 @@ def data_sensitivity_of_runs(
     FileError, InputError
         A run that cannot be read, qrels without a relevant document, or too few entities.
     """
+    runs = by_name("runs", runs)
     sizes = check_parts(len(runs), shares)
     repeats = check_count("repeats", repeats, most=MOST_PARTS)
     of_queries, of_answers = _parse_measures(measures, entities)

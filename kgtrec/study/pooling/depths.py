@@ -24,9 +24,11 @@ from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arrays import Bools, Float64, Int64, Integers
 from kgtrec._internal.bootstrap import COMPARING, Resampling
 from kgtrec._internal.csr import inverse, number_values
+from kgtrec._internal.named import Named, by_name
 from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import InputError, PathName, UsageError, refuse_if
 from kgtrec.ranking.ranks import Ranks
+from kgtrec.results.result import Result
 from kgtrec.results.triple_labels import triples_in_labels
 from kgtrec.study.comparison.correlation import over_questions, places_of, tau_b
 from kgtrec.study.comparison.parts import SystemValues
@@ -34,6 +36,7 @@ from kgtrec.study.comparison.rankings import DepthCurves
 from kgtrec.study.comparison.samples import (
     Samples,
     align_ranks,
+    ranks_by_name,
     resample,
     samples_of_ranks,
     samples_of_runs,
@@ -83,7 +86,7 @@ def _has_names(pool: Pool, names: Names) -> bool:
 
 def curves_of_runs(
     qrels: PathName | Qrels,
-    runs: Mapping[str, PathName],
+    runs: Named[PathName],
     depth_of: Mapping[str, Mapping[str, int]],
     measures: Sequence[str],
     *,
@@ -100,8 +103,9 @@ def curves_of_runs(
     ----------
     qrels : path, or mapping of query to mapping of document to relevance
         Judgements of the whole pool.
-    runs : mapping of str to path-like
-        By the names of the systems, three at least.
+    runs : mapping of str to path-like, or sequence of path-like
+        By the names of the systems, three at least; those of a sequence are called like their
+        files.
     depth_of : mapping of query to mapping of document to int
         Depths of the pooled documents; see `depths_of`.
     measures : sequence of str
@@ -121,7 +125,7 @@ def curves_of_runs(
     InputError
         No pooled document is judged.
     """
-
+    runs = by_name("runs", runs)
     if len(runs) < 3:
         raise UsageError(f"{len(runs)} runs are too few to rank; give 3 or more")
     judged = qrels if isinstance(qrels, Mapping) else read_qrels(qrels)
@@ -285,7 +289,7 @@ def _popularity(ranks: Ranks, deep: Bools) -> dict[str, Int64]:
 
 
 def curves_of_ranks(
-    ranks: Mapping[str, Ranks],
+    ranks: Named[Ranks | Result],
     pool: Pool,
     measures: Sequence[str],
     *,
@@ -295,8 +299,8 @@ def curves_of_ranks(
 
     Parameters
     ----------
-    ranks : mapping of str to Ranks
-        Three systems or more, on the complete test split.
+    ranks : mapping of str to Ranks or Result, or sequence of them
+        Three systems or more, on the complete test split; see `samples_of_ranks`.
     pool : Pool
     measures : sequence of keys
         As for `samples_of_ranks`: micro and macro metrics, ``map``, ...
@@ -308,6 +312,7 @@ def curves_of_ranks(
     UsageError, InputError
         As `instance_depths`, `ranks_at_depth` and `align_ranks`; fewer than three systems.
     """
+    ranks = ranks_by_name("ranks", ranks)
     if len(ranks) < 3:
         raise UsageError(f"{len(ranks)} systems are too few to rank; give 3 or more")
     aligned = align_ranks(ranks)
@@ -396,7 +401,7 @@ def contributors_of(pool: Pool) -> dict[str, dict[str, frozenset[str]]]:
 
 def leave_one_out(
     qrels: Qrels,
-    runs: Mapping[str, Any],
+    runs: Named[Any],
     contributors: Contributors,
     measure: str,
     *,
@@ -409,8 +414,9 @@ def leave_one_out(
     qrels : mapping of query to mapping of document to relevance
         All judgements. Those of documents that no system contributed (the answers of the test set)
         always stay.
-    runs : mapping of str to path-like, RunColumns, or mapping of query to document to score
-        By the names of the systems.
+    runs : mapping of str to path-like, RunColumns, or mapping of query to document to score; or
+        sequence of them
+        By the names of the systems; in a sequence, paths are called like their files, as in pools.
     contributors : mapping of query to mapping of document to systems
         Systems of the pooled documents; see `contributors_of`.
     measure : str
@@ -425,6 +431,7 @@ def leave_one_out(
     InputError
         No contributor has a run.
     """
+    runs = by_name("runs", runs)
     if len(runs) < 2:
         raise UsageError(f"{len(runs)} run is too few to leave one out; give two or more")
     name = _check_measure(measure)

@@ -18,6 +18,7 @@ from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arrays import Bools
 from kgtrec._internal.bootstrap import COMPARING
 from kgtrec._internal.csr import group_pairs
+from kgtrec._internal.named import Named, by_name
 from kgtrec._internal.table import Interval, ShownInLines, Table, Value
 from kgtrec.errors import InputError, UsageError, choose, refuse_if
 from kgtrec.measures import Measure, parse_all
@@ -35,7 +36,7 @@ from kgtrec.study.comparison.report import (
     letter,
     letters,
 )
-from kgtrec.study.comparison.samples import samples_of_ranks
+from kgtrec.study.comparison.samples import is_ranks, runs_by_name, samples_of_ranks
 from kgtrec.study.comparison.significance import PERMUTATIONS, pairwise
 from kgtrec.study.reporting.columns import SIDE_NAMES, ModelColumn, explain_places, kind_of, spans
 from kgtrec.study.reporting.formats import PrintedColumn, html_text
@@ -305,7 +306,7 @@ class ModelTable(ShownInLines):
 
 
 def table_of_models(
-    systems: Mapping[str, Mapping[str, Ranks | Result | Sequence[Ranks | Result]]],
+    systems: Named[Named[Ranks | Result | Sequence[Ranks | Result]]],
     columns: Sequence[str | Measure] = COLUMNS,
     *,
     sides: Sequence[str] | None = None,
@@ -317,8 +318,9 @@ def table_of_models(
     Parameters
     ----------
     systems : mapping of graph's name to mapping of model's name to Ranks or Result, or several
-        Models may be missing on some graphs. Several runs of a model appear as their mean, with the
-        standard deviation over runs.
+        Models may be missing on some graphs. Sequences call graphs "graph 1", "graph 2", ... and
+        models "model 1", ..., unless they have pairs (name, value). Several runs of a model appear
+        as their mean, with the standard deviation over runs.
     columns : sequence of keys or Measure
         Measures. Keys without a side are shown for every side of `sides`.
     sides : sequence of {"head", "tail", "both"}, optional
@@ -339,24 +341,13 @@ def table_of_models(
     --------
     ``print(latex(table_of_models({"FB15k-237": {"TransE": ranks}})))``
     """
-    if not isinstance(systems, Mapping) or not all(
-        isinstance(by_model, Mapping) and not isinstance(by_model, Result)
-        for by_model in systems.values()
-    ):
+    named = by_name("systems", systems, "graph")
+    if any(is_ranks(by_model) for by_model in named.values()):
         raise UsageError(
             f"{argument('systems', type(systems).__name__)} has no models by graph; pass a dict of "
             "dicts, as in {'FB15k-237': {'TransE': kgtrec.Ranks.load('transe.parquet')}}"
         )
-    runs = {
-        name: {
-            model: [
-                run.ranks if isinstance(run, Result) else run
-                for run in ([ranks] if isinstance(ranks, Ranks | Result) else ranks)
-            ]
-            for model, ranks in by_model.items()
-        }
-        for name, by_model in systems.items()
-    }
+    runs = {name: runs_by_name("systems", by_model, "model") for name, by_model in named.items()}
     models = tuple(dict.fromkeys(model for by_model in runs.values() for model in by_model))
     several = any(len(ranks) > 1 for by_model in runs.values() for ranks in by_model.values())
     test = significance.test if significance else "bootstrap"

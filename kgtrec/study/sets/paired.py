@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
+from kgtrec._internal.named import Named, by_name
 from kgtrec.errors import UsageError
 from kgtrec.study.comparison.samples import Samples, align_ranks
 from kgtrec.study.sets.measures import MEASURES
@@ -16,15 +17,14 @@ COLUMNS = {"macro.recall": 5, "macro.f1": 6, "size": 2, "any": 8, "all": 9}
 USUAL = ("micro.recall", "macro.f1")
 
 
-def samples_of_sets(
-    systems: Mapping[str, AnswerSets], measures: Sequence[str] = USUAL
-) -> list[Samples]:
+def samples_of_sets(systems: Named[AnswerSets], measures: Sequence[str] = USUAL) -> list[Samples]:
     """Compute the samples of each measure, with which `compare` tests several sets.
 
     Parameters
     ----------
-    systems : mapping of str to AnswerSets
-        Sets on the same questions, by the name of the policy or model.
+    systems : mapping of str to AnswerSets, or sequence of them
+        Sets on the same questions, by the name of the policy or model; in a sequence, they are
+        called "system 1", "system 2", ..., unless it has pairs (name, sets).
     measures : sequence of str
         "micro.recall" (coverage; items are answers, in clusters of their questions), or means over
         questions: "macro.recall", "macro.f1", "any", "all". "size" counts as better if lower.
@@ -36,6 +36,7 @@ def samples_of_sets(
     InputError
         Systems that do not have the same questions and answers.
     """
+    systems = by_name("systems", systems)
     known = ("micro.recall", *COLUMNS)
     if wrong := [key for key in measures if key not in known]:
         raise UsageError(f"sets cannot be paired by {wrong[0]!r}; compare by {', '.join(known)}")

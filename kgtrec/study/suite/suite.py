@@ -16,11 +16,14 @@ import numpy as np
 
 from kgtrec._internal.arrays import Bools, Float64
 from kgtrec._internal.bootstrap import ROUNDING, Resampling, on_draws
+from kgtrec._internal.named import Named, by_name
 from kgtrec._internal.table import PValue, ShownAsTables, Table
 from kgtrec.errors import UsageError, choose, must_be
 from kgtrec.measures import Measure, headings, parse_all
 from kgtrec.ranking.ranks import Ranks
+from kgtrec.results.result import Result
 from kgtrec.study.comparison.correlation import percentile_interval
+from kgtrec.study.comparison.samples import is_ranks, ranks_by_name
 from kgtrec.study.comparison.significance import correct_p_values, pairs_of, wilcoxon
 from kgtrec.study.suite.cells import DRAWING, SuiteCells, cells_of_ranks, common_side
 
@@ -508,7 +511,7 @@ def default_measures(ranks: Mapping[str, Mapping[str, Mapping[str, Ranks]]]) -> 
 
 
 def suite_of_ranks(
-    ranks: Mapping[str, Mapping[str, Ranks | Mapping[str, Ranks]]],
+    ranks: Named[Named[Ranks | Result | Mapping[str, Ranks | Result]]],
     measures: Sequence[str | Measure] | None = None,
     *,
     groups: Mapping[str, Sequence[str]] | None = None,
@@ -521,8 +524,10 @@ def suite_of_ranks(
 
     Parameters
     ----------
-    ranks : mapping of graph to mapping of model to Ranks, or to mapping of seed to Ranks
-        Models may be missing on some graphs. All models on one graph answer the same questions.
+    ranks : mapping of graph to mapping of model to Ranks or Result, or to mapping of seed to them
+        Models may be missing on some graphs. Sequences call graphs "graph 1", "graph 2", ... and
+        models "model 1", ..., unless they have pairs (name, value). All models on one graph answer
+        the same questions.
     measures : sequence of keys or Measure, optional
         Default: `MEASURES`, of the widest side that the ranks of all graphs hold.
     groups : mapping of str to sequence of str, optional
@@ -544,10 +549,10 @@ def suite_of_ranks(
     """
     by_seed = {
         graph: {
-            model: runs if isinstance(runs, Mapping) else {"": runs}
-            for model, runs in by_model.items()
+            model: ranks_by_name("ranks", {"": runs} if is_ranks(runs) else runs, "seed")
+            for model, runs in by_name("ranks", by_model, "model").items()
         }
-        for graph, by_model in ranks.items()
+        for graph, by_model in by_name("ranks", ranks, "graph").items()
     }
     chosen = default_measures(by_seed) if measures is None else parse_all(measures)
     cells = cells_of_ranks(by_seed, chosen, resampling, part)

@@ -373,9 +373,9 @@ def test_what_cannot_be_compared_is_refused_in_a_sentence() -> None:
     first, second = ranks.values()
     (samples_of_mrr,) = samples_of_ranks(ranks, ["mrr"])
     wrong: list[tuple[tuple[Any, ...], str]] = [
-        ((first, second), r"ranks of one system .* pass those of several in a dict"),
-        ((kgtrec.evaluate(first),), "ranks of one system"),
-        (("mrr",), r"'str' cannot be compared; pass ranks by name, \{'a': ranks"),
+        ((first, second), r"'Ranks' is a single system; pass several in a dict"),
+        ((kgtrec.evaluate(first),), "'Result' is a single system"),
+        (("mrr",), "'str' is not several systems; pass a dict by their names"),
         (({"a": first, "b": 1},), r"'int' is not ranks by the names of systems; pass a dict"),
         (([first, 1],), r"'int' is not ranks"),
         (([samples_of_mrr, 1],), r"'int' is among samples; pass samples only"),
@@ -599,7 +599,7 @@ def test_best_answers_are_those_of_loops(systems: dict[str, list[Ranks]]) -> Non
         assert result.best_answer == pytest.approx(due)
         assert result.table().rows[0] == ("best answer", len(result.models), *result.best_answer)
     assert 0 < result.best_answer[1] < result.best_answer[0]
-    with pytest.raises(UsageError, match="'c0' has no run"):
+    with pytest.raises(UsageError, match=r"runs= has no 'c0', but .* by the same names"):
         multiplicity(models, runs={n: run for n, run in runs.items() if n != "c0"})
     less = {n: columns({q: run[q] for q in queries[1:]}) for n, run in lists.items()}
     with pytest.raises(InputError, match=f"does not have question {queries[0]}"):
