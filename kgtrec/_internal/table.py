@@ -92,6 +92,12 @@ LEAST_P = 0.001
 Value = float | Interval
 """A value of a measure."""
 
+ResultValue = float | Any
+"""A value of a result: an `Interval` only if predicted lists lack answers, else a float.
+
+``float | Any`` instead of `Value` lets type checkers accept ``mrr: float = result["mrr"]``.
+"""
+
 Cell = str | int | float | Interval
 """A cell of a table."""
 

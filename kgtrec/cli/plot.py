@@ -153,16 +153,13 @@ def _metrics(kind: str, metrics: tuple[str, ...], vary: str) -> tuple[str, ...]:
 def _select_side(name: str, ranks: Ranks, side: str) -> Ranks:
     """Return the ranks of a side; UsageError if there are none."""
     from kgtrec.measures.averaging import sides_present
-    from kgtrec.questions import terms
 
     present = sides_present(ranks)
     if side not in present:
         raise UsageError(
             f"{name}: these ranks contain no --side {side}; {must_be(side, present)}, or left out"
         )
-    if side == "both":
-        return ranks
-    return ranks.subset(ranks.side == terms.NAMES.index(side))
+    return ranks.subset(side=side)
 
 
 def _figure_values(

@@ -28,13 +28,12 @@ from kgtrec.ranking import partial as parts_of
 from kgtrec.ranking.blocks import nan_error, rank_all
 from kgtrec.ranking.kernel import NativeRanking
 from kgtrec.ranking.partial import PartialRanks, Task, assemble, extract_part
-from kgtrec.ranking.ranks import Ranks
+from kgtrec.ranking.ranks import RanksAndRun
 from kgtrec.ranking.rows import QuestionLists, Rows, label_order
 from kgtrec.ranking.settings import Settings
 from kgtrec.scores.arrays import ScoreBlock
 from kgtrec.scores.factors import Factors
 from kgtrec.scores.mapped_files import guarded_maps
-from kgtrec.trec.files.run import Run
 
 
 class _PartEntities(NamedTuple):
@@ -321,7 +320,7 @@ def merge_parts(parts: Iterable[PartialRanks], inputs: Inputs) -> PartialRanks:
 
 def join_parts(
     parts: Sequence[PartialRanks], inputs: Inputs, facts: Sequence[str] = ()
-) -> tuple[Ranks, Run]:
+) -> RanksAndRun:
     """Join parts of disjoint rows with all entities to the ranks and run of one process.
 
     - facts: Sentences on the formula of a model of vectors.

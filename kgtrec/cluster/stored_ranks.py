@@ -36,7 +36,7 @@ from kgtrec.ranking.columns import (
 )
 from kgtrec.ranking.parquet import ROW_GROUP, find_used_ids, write_blocks
 from kgtrec.ranking.partial import PartialRanks, describe_facts, describe_parts
-from kgtrec.ranking.ranks import Ranks
+from kgtrec.ranking.ranks import Ranks, RanksAndRun
 from kgtrec.ranking.tie_report import tie_report
 from kgtrec.results.result import Result
 from kgtrec.trec.files.run import Run
@@ -118,12 +118,12 @@ class StoredRanks:
         described = describe_parts(parts, self.store.n_rows, questions, **facts)
         return build_manifest(questions, described)
 
-    def load(self) -> tuple[Ranks, Run]:
+    def load(self) -> RanksAndRun:
         """Read ranks and run into memory; they equal those of `kgtrec.rank`."""
         manifest, questions = self._manifest, self.store.questions(mapped=False)
         docnos, run_lists = questions.candidate_labels.docnos, self._candidates(0, self.n_questions)
         ranks = Ranks(self._columns(0, self.n), manifest, *questions.origin.labels)
-        return ranks, Run(questions.ids, *run_lists, docnos, self._depth)
+        return RanksAndRun(ranks, Run(questions.ids, *run_lists, docnos, self._depth))
 
     def save(self, path: PathName) -> None:
         """Write the ranks; the file equals that of `kgtrec.Ranks.save`, byte for byte."""

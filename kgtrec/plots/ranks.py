@@ -29,7 +29,7 @@ from kgtrec.plots.style import (
 )
 from kgtrec.results.result import Result
 from kgtrec.study.comparison.parts import SystemValues
-from kgtrec.study.comparison.samples import ranks_by_name
+from kgtrec.study.comparison.samples import SystemRanks, ranks_by_name
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -50,7 +50,7 @@ PARTS = 40
 
 
 @apply_style()
-def rank_distribution(ranks: Named[Ranks | Result], kind: str = "realistic") -> Figure:
+def rank_distribution(ranks: Named[SystemRanks], kind: str = "realistic") -> Figure:
     """Share of instances with a rank of at most k, for every k: all values of Hits@k at once.
 
     Parameters
@@ -95,7 +95,7 @@ def rank_distribution(ranks: Named[Ranks | Result], kind: str = "realistic") -> 
 
 
 @apply_style()
-def tie_widths(ranks: Named[Ranks | Result]) -> Figure:
+def tie_widths(ranks: Named[SystemRanks]) -> Figure:
     """Share of instances whose answer ties with at least w other candidates.
 
     Both axes are logarithmic. The legend says which models have no ties.
@@ -135,7 +135,7 @@ def tie_widths(ranks: Named[Ranks | Result]) -> Figure:
 
 
 @apply_style()
-def rank_types(results: Named[Result | Ranks], metric: str = "mrr") -> Figure:
+def rank_types(results: Named[SystemRanks], metric: str = "mrr") -> Figure:
     """One metric at all five rank definitions, one row per model: the effect of ties.
 
     Parameters
@@ -178,7 +178,7 @@ def _metric_key(result: Result, metric: str, kind: str = "realistic") -> str:
     return f"{result.sides[-1]}.{kind}.micro.{metric}"
 
 
-def relations(results: Named[Result | Ranks], metric: str = "mrr") -> Figure:
+def relations(results: Named[SystemRanks], metric: str = "mrr") -> Figure:
     """A micro metric of each relation, one box per model, and over all instances.
 
     Parameters
@@ -363,7 +363,7 @@ def _check_same_metrics(experiments: Mapping[str, SizeExperiment]) -> list[str]:
     return first[1]
 
 
-def _results_by_name(results: Named[Result | Ranks]) -> dict[str, Result]:
+def _results_by_name(results: Named[SystemRanks]) -> dict[str, Result]:
     """Return the results of a mapping of names to Results or Ranks; UsageError for others."""
     named = by_name("results", results)
     ranks = ranks_by_name("results", named)
@@ -397,7 +397,7 @@ _TICKS = 4
 
 
 @apply_style()
-def over_time(results: Named[Result | Ranks], metric: str = "mrr") -> Figure:
+def over_time(results: Named[SystemRanks], metric: str = "mrr") -> Figure:
     """A micro metric of the questions of each time, in the order of time.
 
     Parameters

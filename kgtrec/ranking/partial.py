@@ -34,7 +34,7 @@ from kgtrec.errors import FileError, PathName, UsageError, refuse, system_error
 from kgtrec.questions.api import Questions
 from kgtrec.ranking.kernel import NativeRanking
 from kgtrec.ranking.provenance import Provenance, check_alike
-from kgtrec.ranking.ranks import Ranks
+from kgtrec.ranking.ranks import Ranks, RanksAndRun
 from kgtrec.ranking.rows import RowPlan, Rows
 from kgtrec.ranking.settings import Settings
 from kgtrec.trec.files.run import Run
@@ -262,7 +262,7 @@ def assemble(
     *,
     entity_ranges: int | None = None,
     model_facts: Sequence[str] = (),
-) -> tuple[Ranks, Run]:
+) -> RanksAndRun:
     """Assemble ranks and run from parts with all entities. They equal those of one pass."""
     ordered = sorted(parts, key=lambda part: part.task)
     more: dict[str, Any] = {} if entity_ranges is None else {"entity_ranges": entity_ranges}
@@ -271,7 +271,8 @@ def assemble(
     whole = join_rows(ordered)
     counted = plan.collect(whole.counts, whole.answer_nan)
     ranks = Ranks.from_counts(questions, *counted, lambda: describe_scores)
-    return ranks, _to_run(questions, whole.settings, *_sort_by_question(whole, plan.slot))
+    run = _to_run(questions, whole.settings, *_sort_by_question(whole, plan.slot))
+    return RanksAndRun(ranks, run)
 
 
 def join_rows(parts: Sequence[PartialRanks]) -> PartialRanks:

@@ -28,8 +28,7 @@ from kgtrec.scores.factors import Factors
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from kgtrec.ranking.ranks import Ranks
-    from kgtrec.trec.files.run import Run
+    from kgtrec.ranking.ranks import RanksAndRun
 
 
 class AnswerScores:
@@ -158,7 +157,7 @@ def rank_range(
     return extract_part(state, task, questions.fingerprint)
 
 
-def merge_ranges(parts: Sequence[PartialRanks], answers: AnswerScores) -> tuple[Ranks, Run]:
+def merge_ranges(parts: Sequence[PartialRanks], answers: AnswerScores) -> RanksAndRun:
     """Merge the parts of disjoint ranges, in any order; return ranks and run of all entities.
 
     Raises

@@ -20,6 +20,7 @@ from kgtrec.ranking.blocks import nan_error, rank_all, rank_block
 from kgtrec.ranking.kernel import NativeRanking
 from kgtrec.ranking.partial import build_ranks, build_run
 from kgtrec.ranking.ranker import Ranker, check_factors, prepare_rows
+from kgtrec.ranking.ranks import RanksAndRun
 from kgtrec.ranking.rows import QuestionLists, RowPlan
 from kgtrec.ranking.settings import RankOptions, Settings
 from kgtrec.scores.arrays import ScoreBlock
@@ -29,9 +30,6 @@ from kgtrec.scores.sources import BLOCK_BYTES, MatrixSource, as_source, select_r
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-    from kgtrec.ranking.ranks import Ranks
-    from kgtrec.trec.files.run import Run
 
 
 @overload
@@ -43,7 +41,7 @@ def rank(
     *,
     progress: bool | None = None,
     **options: Unpack[RankOptions],
-) -> tuple[Ranks, Run]: ...
+) -> RanksAndRun: ...
 @overload
 def rank(
     source: Any,
@@ -53,7 +51,7 @@ def rank(
     *,
     progress: bool | None = None,
     **options: Unpack[RankOptions],
-) -> dict[str, tuple[Ranks, Run]]: ...
+) -> dict[str, RanksAndRun]: ...
 def rank(
     source: Any,
     questions: Questions | Mapping[str, Questions],
@@ -62,7 +60,7 @@ def rank(
     *,
     progress: bool | None = None,
     **options: Unpack[RankOptions],
-) -> tuple[Ranks, Run] | dict[str, tuple[Ranks, Run]]:
+) -> RanksAndRun | dict[str, RanksAndRun]:
     """Rank every answer of every question by a source of scores.
 
     Parameters
@@ -89,11 +87,14 @@ def rank(
 
     Returns
     -------
-    ranks : Ranks
-        Counts per instance: greater, equal, candidates, for micro and macro candidates.
-    run : Run
-        The ``run_depth`` best candidates of every question, in trec order.
-    dict of str to (Ranks, Run)
+    RanksAndRun
+        A pair: ``ranks, run = kgtrec.rank(scores, questions, run_depth=20)``, or its attributes:
+
+        - ranks : `Ranks`, counts per instance: greater, equal, candidates, for micro and macro
+          candidates;
+        - run : `Run`, the ``run_depth`` best candidates of every question in trec order, none
+          without a depth.
+    dict of str to RanksAndRun
         For a mapping: ranks and run by name; they equal those of separate passes.
 
     Raises
@@ -110,7 +111,7 @@ def rank(
     several = questions if isinstance(questions, Mapping) else {"": questions}
     states = rank_natively(source, several, settings, progress)
     ranked = {
-        name: (build_ranks(state, each), build_run(state, each))
+        name: RanksAndRun(build_ranks(state, each), build_run(state, each))
         for (name, each), state in zip(several.items(), states, strict=True)
     }
     return ranked if several is questions else ranked[""]

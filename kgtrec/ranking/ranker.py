@@ -25,6 +25,7 @@ from kgtrec.ranking.blocks import nan_error, rank_block
 from kgtrec.ranking.kernel import NativeRanking
 from kgtrec.ranking.partial import build_ranks, build_run
 from kgtrec.ranking.ranked_rows import RankedRows
+from kgtrec.ranking.ranks import RanksAndRun
 from kgtrec.ranking.rows import (
     QuestionLists,
     RowClaims,
@@ -40,9 +41,6 @@ from kgtrec.scores.mapped_files import reading
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-    from kgtrec.ranking.ranks import Ranks
-    from kgtrec.trec.files.run import Run
 
 
 @dataclass(frozen=True, eq=False)
@@ -415,7 +413,7 @@ class Ranker:
 
         self._work_on_claimed(ranked.row_ids, write_new)
 
-    def finish(self) -> tuple[Ranks, Run]:
+    def finish(self) -> RanksAndRun:
         """Return ranks and run of all rows; another call returns equal, separate objects.
 
         Raises
@@ -426,7 +424,7 @@ class Ranker:
         self._claims.close()
         assert self._state is not None  # there is at least one question, so there was an update
         ranks = build_ranks(self._state, self.questions, self._paths, copied=True)
-        return ranks, build_run(self._state, self.questions, copied=True)
+        return RanksAndRun(ranks, build_run(self._state, self.questions, copied=True))
 
 
 def check_factors(

@@ -7,17 +7,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from os import PathLike, fspath
 from os.path import splitext
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arrays import Array, Bools, Float64, Int64
 from kgtrec._internal.table import import_pandas, lines_as_html
 from kgtrec.errors import InputError, UsageError, choose
 from kgtrec.graph.labels import Labels
 from kgtrec.questions.api import Questions
-from kgtrec.questions.terms import NAMES, TERM
+from kgtrec.questions.terms import NAMES, SIDES, TERM
 from kgtrec.ranking.columns import (
     COUNTED,
     ONLY_OF_GRAPHS,
@@ -35,6 +36,8 @@ from kgtrec.ranking.tie_report import tie_report
 
 if TYPE_CHECKING:
     import pandas
+
+    from kgtrec.trec.files.run import Run
 
 RANK_TYPES = ("optimistic", "realistic", "pessimistic", "ordinal")
 
@@ -392,17 +395,61 @@ class Ranks:
                 columns[prefix + name] = np.where(beyond, 0, columns[prefix + name])
         return Ranks(columns, self.manifest, self.relation_labels, self.entity_labels)
 
-    def subset(self, rows: Array | slice) -> Ranks:
+    def subset(
+        self,
+        rows: npt.ArrayLike | slice = slice(None),
+        *,
+        side: str | None = None,
+        relation: str | int | None = None,
+    ) -> Ranks:
         """Return the ranks of some instances.
 
-        `rows` is a mask (bool, shape (n,)), indices (int, shape (k,)) or a slice. Columns contain
-        ids: ``ranks.side == 1`` selects instances that ask the tail (0: the head), and
-        ``ranks.relation == graph.relations.index("borders")`` those of a relation.
+        >>> ranks.subset(side="tail", relation="borders")               # doctest: +SKIP
+        >>> ranks.subset(ranks.candidates > 100)                        # doctest: +SKIP
+
+        Parameters
+        ----------
+        rows : array of bool, shape (n,), array of int, shape (k,), or slice
+            A mask of the instances, or their indices. Columns contain ids, not names: a mask
+            ``ranks.side == "tail"`` marks nothing.
+        side : {"head", "tail", "both", "relation", "qualifier", "all"}, optional
+            Of `rows`, only the instances that ask this side.
+        relation : str or int, optional
+            Of `rows`, only the instances of a relation, by its label or id.
+
+        Raises
+        ------
+        UsageError
+            A mask that marks nothing, a side or a relation that no instance has, or rows that are
+            not those of instances.
         """
-        columns = {name: column[rows] for name, column in self.columns().items()}
+        chosen = _check_rows(rows, len(self))
+        if side is not None or relation is not None:
+            chosen = self._select_names(np.arange(len(self))[chosen], side, relation)
+        columns = {name: column[chosen] for name, column in self.columns().items()}
         # Checks of all questions do not apply to some of them.
         manifest = {key: self.manifest[key] for key in self.manifest if key != "trec_agreement"}
         return Ranks(columns, manifest, self.relation_labels, self.entity_labels)
+
+    def _select_names(self, rows: Int64, side: str | None, relation: str | int | None) -> Int64:
+        """Return those rows, int64 (k,), that have a side and a relation; see `subset`."""
+        keep = np.ones(len(self), bool)
+        if side is not None:
+            choose("side", side, SIDES)
+            keep &= np.isin(self.side, SIDES[side])
+        if relation is not None:
+            ids, labels = np.unique(self.relation).tolist(), self.relation_labels
+            names = {number if labels is None else labels[number]: number for number in ids}
+            choose("relation", relation, names if isinstance(relation, str) else ids)
+            keep &= self.relation == names.get(relation, relation)
+        selected = rows[keep[rows]]
+        if not len(selected):
+            given = {"side": side, "relation": relation}
+            told = [argument(name, value) for name, value in given.items() if value is not None]
+            raise UsageError(
+                f"no instance among {argument('rows')} has {' and '.join(told)}; choose others"
+            )
+        return selected
 
     @property
     def question_ids(self) -> list[str]:
@@ -536,6 +583,54 @@ class Ranks:
 
 _RANKED_COLUMNS = (*COUNTED, "candidates", "macro_candidates", "unlisted", "macro_unlisted")
 """Columns that come from a ranking. All others come from the questions."""
+
+
+class RanksAndRun(NamedTuple):
+    """What `kgtrec.rank` returns: ``ranks, run = kgtrec.rank(scores, questions)``.
+
+    - ranks: Counts per instance.
+    - run: The best candidates of every question.
+    """
+
+    ranks: Ranks
+    run: Run
+
+    def __repr__(self) -> str:
+        return f"{self.ranks!r}\n{self.run!r}"
+
+    def _repr_html_(self) -> str:
+        return self.ranks._repr_html_() + self.run._repr_html_()
+
+
+def _check_rows(rows: npt.ArrayLike | slice, n: int) -> Array | slice:
+    """Return a mask, indices or a slice of `n` instances; UsageError for anything else."""
+    if isinstance(rows, slice):
+        return rows
+    chosen = np.asarray(rows)
+    chosen = chosen if chosen.size else chosen.astype(np.int64)
+    is_mask = chosen.dtype == bool
+    if chosen.ndim != 1 or not (is_mask or chosen.dtype.kind in "iu"):
+        raise UsageError(
+            f"{argument('rows')} is {chosen.dtype} of shape {chosen.shape}; give a mask, as in "
+            "ranks.candidates > 100, indices, or a slice"
+        )
+    if is_mask and len(chosen) != n:
+        raise UsageError(
+            f"{argument('rows')} is a mask of {len(chosen):,} instances, but there are {n:,}; give "
+            "a mask of these ranks"
+        )
+    if is_mask and not chosen.any():
+        raise UsageError(
+            f"{argument('rows')} is a mask that marks no instance; columns contain ids, not names: "
+            "select by name, as in ranks.subset(side='tail', relation='borders')"
+        )
+    if not is_mask and len(chosen) and not -n <= chosen.min() <= chosen.max() < n:
+        wrong = chosen[(chosen < -n) | (chosen >= n)][0]
+        raise UsageError(
+            f"{argument('rows')} has the index {wrong}, but there are {n:,} instances; give "
+            f"indices from 0 to {n - 1}"
+        )
+    return chosen
 
 
 def _list_required_columns(provenance: Provenance) -> list[str]:

@@ -15,6 +15,7 @@ from kgtrec._internal.arrays import Float64
 from kgtrec._internal.table import (
     Cell,
     Interval,
+    ResultValue,
     Table,
     Value,
     dump_json,
@@ -26,7 +27,7 @@ from kgtrec.measures import RANK_TYPES, Measure, find_depth, parse_all
 from kgtrec.measures.calculator import Calculator, ListedCalculator, calculator_of
 from kgtrec.measures.measure import use_side_of_ranks
 from kgtrec.questions.api import Questions
-from kgtrec.ranking.ranks import Ranks
+from kgtrec.ranking.ranks import Ranks, RanksAndRun
 from kgtrec.ranking.settings import EvaluateOptions, Settings
 from kgtrec.results import tables
 from kgtrec.results.comparability import check_questions
@@ -56,7 +57,7 @@ MACRO = (
 )
 
 
-class Result(Mapping[str, Value]):
+class Result(Mapping[str, ResultValue]):
     """Numbers of one evaluation, by key: ``result["mrr"]``, ``result["both.realistic.micro.mrr"]``.
 
     Any key that `Measure.parse` reads is computed on demand and cached. Defaults in a key are both
@@ -131,7 +132,7 @@ class Result(Mapping[str, Value]):
         self._trec.check()
         return self._trec.agreement or self._ranks.provenance.trec_agreement
 
-    def __getitem__(self, key: str | Measure) -> Value:
+    def __getitem__(self, key: str | Measure) -> ResultValue:
         """Return the value of a measure; NaN if it is undefined (AMRI with only one candidate).
 
         If answers are missing from their predicted lists, it is an `Interval` with the attributes
@@ -209,7 +210,7 @@ class Result(Mapping[str, Value]):
         """Count the questions and the instances on a side."""
         return self._calculator.count(side)
 
-    def to_dict(self) -> dict[str, Value]:
+    def to_dict(self) -> dict[str, ResultValue]:
         """Return key -> value, for the listed keys."""
         return {self.label + measure.key: self[measure] for measure in self._measures_to_list()}
 
@@ -584,6 +585,7 @@ def evaluate_silently(
 ) -> Any:
     """Do the same as `evaluate` for texts that contain the warnings, which then are not given."""
     parsed = None if measures is None else parse_all(measures)
+    scores = scores.ranks if isinstance(scores, RanksAndRun) else scores
     if isinstance(scores, Ranks):
         if isinstance(questions, Mapping):
             raise UsageError("ranks have one filter; pass only the questions that were ranked")

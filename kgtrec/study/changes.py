@@ -21,8 +21,7 @@ from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import InputError, PathName, UsageError, about, choose
 from kgtrec.questions.terms import NAMES
 from kgtrec.ranking.instances import answer_label, question_text
-from kgtrec.results.result import Result
-from kgtrec.study.comparison.samples import align_ranks, ranks_by_name
+from kgtrec.study.comparison.samples import SystemRanks, align_ranks, ranks_by_name
 from kgtrec.study.section import Section
 
 if TYPE_CHECKING:
@@ -146,7 +145,7 @@ class AnswerChanges(ShownAsTables):
 
 
 def answer_changes(
-    ranks: Named[Ranks | Result],
+    ranks: Named[SystemRanks],
     runs: Named[Run | RunColumns | PathName] | None = None,
     *,
     cutoffs: Sequence[int] = CUTOFFS,

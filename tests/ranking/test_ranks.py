@@ -274,12 +274,40 @@ def test_labels_of_a_loaded_file_by_id(tmp_path: Path) -> None:
 
 
 def test_ranks_of_no_instance(tmp_path: Path) -> None:
-    none = ranked_with(TEXTS).subset(np.zeros(8, bool))
+    none = ranked_with(TEXTS).subset(slice(0))
     none.save(tmp_path / "x")
     loaded = Ranks.load(tmp_path / "x")
     assert len(loaded) == len(loaded.entity_labels) == 0
     loaded.save(tmp_path / "again")
     assert (tmp_path / "x").read_bytes() == (tmp_path / "again").read_bytes()
+
+
+def test_subsets_by_names_are_those_by_ids() -> None:
+    questions = kgtrec.Graph.from_arrays(test=[[0, 0, 1], [1, 1, 2], [2, 0, 2]]).questions()
+    ranks, _ = kgtrec.rank(np.random.default_rng(0).random((len(questions), 3)), questions)
+    tails = ranks.subset(ranks.side == 1)
+    for few, expected in (
+        (ranks.subset(side="tail"), tails),
+        (ranks.subset(side="both"), ranks),
+        (ranks.subset(relation=1), ranks.subset(ranks.relation == 1)),
+        (ranks.subset(slice(3), side="tail"), ranks.subset(np.flatnonzero(ranks.side[:3] == 1))),
+        (ranks.subset([4, 1], side="tail"), ranks.subset([i for i in (4, 1) if ranks.side[i]])),
+    ):
+        for name, column in expected.columns().items():
+            assert np.array_equal(few.column(name), column)
+
+
+def test_a_ranking_is_a_pair_with_names() -> None:
+    questions = kgtrec.Graph.from_arrays(test=[[0, 0, 1], [1, 0, 2]]).questions()
+    scores = np.random.default_rng(0).random((len(questions), 3))
+    ranked = kgtrec.rank(scores, questions, run_depth=2)
+    ranks, run = ranked
+    assert ranked.ranks is ranks
+    assert ranked.run is run
+    assert repr(ranked) == f"{ranks!r}\n{run!r}"
+    mrr = kgtrec.Result(ranks)["mrr"]
+    assert kgtrec.evaluate(ranked)["mrr"] == mrr
+    assert kgtrec.study.samples_of_ranks([ranked, ranks], ["mrr"])[0].means().tolist() == [mrr, mrr]
 
 
 @pytest.mark.parametrize("column", ["given_label", "answer_label"])

@@ -42,8 +42,7 @@ if TYPE_CHECKING:
     from distributed import Client
     from typing_extensions import Unpack
 
-    from kgtrec.ranking.ranks import Ranks
-    from kgtrec.trec.files.run import Run
+    from kgtrec.ranking.ranks import RanksAndRun
 
 DASK_BYTES = 32 << 20
 """Memory that Dask itself needs in a worker."""
@@ -65,7 +64,7 @@ def rank(
     progress: bool | None = None,
     patience: float = PATIENCE,
     **options: Unpack[ScoreOptions],
-) -> tuple[Ranks, Run]:
+) -> RanksAndRun:
     """Rank every answer of every question on the workers of a Dask cluster.
 
     Parameters

@@ -36,7 +36,7 @@ from kgtrec.questions.api import Graph
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.result import Result
 from kgtrec.study.comparison.parts import ValueTable, measure_of_heading, read_value_table
-from kgtrec.study.comparison.samples import is_ranks, ranks_by_name
+from kgtrec.study.comparison.samples import SystemRanks, is_ranks, ranks_by_name
 
 Paths = PathName | Sequence[PathName]
 Numbers = Mapping[str, Mapping[str, str | float]]
@@ -495,7 +495,7 @@ class ProtocolSearch(ShownAsTables):
 
 def protocols_of(
     tables: Paths | Numbers,
-    ranks: Named[Ranks | Result | Mapping[str, Ranks | Result]],
+    ranks: Named[SystemRanks | Mapping[str, SystemRanks]],
     *,
     percent: bool = False,
     truncated: bool = False,

@@ -23,7 +23,7 @@ from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.comparability import comparable
 from kgtrec.results.result import Result
 from kgtrec.study.comparison.report import folds_of, replicate_samples
-from kgtrec.study.comparison.samples import runs_by_name, short_name
+from kgtrec.study.comparison.samples import SystemRanks, runs_by_name, short_name
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,8 +98,8 @@ class ChosenRuns(ShownAsTables):
 
 
 def choose_runs(
-    systems: Named[Ranks | Result | Sequence[Ranks | Result]],
-    valid: Named[Ranks | Result | Sequence[Ranks | Result]],
+    systems: Named[SystemRanks | Sequence[SystemRanks]],
+    valid: Named[SystemRanks | Sequence[SystemRanks]],
     measures: Sequence[str | Measure] = ("mrr",),
     *,
     names: Mapping[str, Sequence[str]] | None = None,

@@ -26,8 +26,6 @@ from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import InputError, UsageError, choose, refuse_if
 from kgtrec.measures import Measure, parse_all
 from kgtrec.ranking.kernel import available_cores, share_rows
-from kgtrec.ranking.ranks import Ranks
-from kgtrec.results.result import Result
 from kgtrec.study.comparison.correlation import (
     RankingAgreement,
     agreement_table,
@@ -39,6 +37,7 @@ from kgtrec.study.comparison.correlation import (
 from kgtrec.study.comparison.parts import WHOLE, SystemValues
 from kgtrec.study.comparison.samples import (
     Samples,
+    SystemRanks,
     align_ranks,
     distinct_titles,
     ranks_by_name,
@@ -511,7 +510,7 @@ def _over_repeats(tau: Float64, summary: object, *arguments: float) -> Float64:
 
 
 def data_sensitivity(
-    ranks: Named[Ranks | Result],
+    ranks: Named[SystemRanks],
     measures: Sequence[str | Measure] | None = None,
     *,
     shares: Sequence[float] = SHARES,

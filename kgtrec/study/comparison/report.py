@@ -32,6 +32,7 @@ from kgtrec.results.comparability import comparable
 from kgtrec.results.result import Result
 from kgtrec.study.comparison.samples import (
     Samples,
+    SystemRanks,
     align_ranks,
     parse_item_measures,
     ranks_by_name,
@@ -303,7 +304,7 @@ def compare(
 ) -> SystemComparison: ...
 @overload
 def compare(
-    systems: Named[Ranks | Result] | Sequence[Samples],
+    systems: Named[SystemRanks] | Sequence[Samples],
     measures: str | Measure | Sequence[str | Measure] | None = None,
     *,
     test: str = "randomisation",
@@ -314,7 +315,7 @@ def compare(
     level: float = 0.05,
 ) -> Comparisons: ...
 def compare(
-    systems: Samples | Named[Ranks | Result] | Sequence[Samples],
+    systems: Samples | Named[SystemRanks] | Sequence[Samples],
     measures: str | Measure | Sequence[str | Measure] | None = None,
     *,
     test: str = "randomisation",
@@ -607,7 +608,7 @@ def replicate_samples(
 
 
 def compare_replicates(
-    systems: Named[Ranks | Result | Sequence[Ranks | Result]],
+    systems: Named[SystemRanks | Sequence[SystemRanks]],
     measures: Sequence[str | Measure],
     *,
     correction: str = "holm",
@@ -746,7 +747,7 @@ class Multiplicity(ShownAsTables):
 
 
 def multiplicity(
-    models: Named[Ranks | Result],
+    models: Named[SystemRanks],
     epsilon: float = EPSILON,
     cuts: Sequence[int] = CUTS,
     *,

@@ -44,7 +44,7 @@ from kgtrec.measures.averaging import (
 from kgtrec.measures.calculator import OF_GRAPHS
 from kgtrec.measures.measure import term_of_group
 from kgtrec.measures.metric import FALLING, OfMean, same
-from kgtrec.ranking.ranks import Ranks
+from kgtrec.ranking.ranks import Ranks, RanksAndRun
 from kgtrec.results.comparability import comparable
 from kgtrec.results.result import Result
 from kgtrec.trec.measures.names import Column, resolve
@@ -53,6 +53,9 @@ from kgtrec.trec.measures.values import native_values, refuse_without_judged
 
 if TYPE_CHECKING:
     from kgtrec.trec.eval.score import Scored
+
+SystemRanks = Ranks | Result | RanksAndRun
+"""The ranks of a system."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,13 +214,13 @@ def _list_runs(runs: object) -> list[object]:
 
 
 def is_ranks(value: object) -> bool:
-    """Return True for the ranks of a single system, as Ranks or as a Result."""
-    return isinstance(value, Ranks | Result)
+    """Return True for the ranks of a single system: Ranks, a Result, or what `rank` returns."""
+    return isinstance(value, Ranks | Result | RanksAndRun)
 
 
 def _require_ranks(name: str, value: object) -> Ranks:
     """Return the ranks of Ranks or a Result; UsageError for anything else."""
-    ranks = value.ranks if isinstance(value, Result) else value
+    ranks = value.ranks if isinstance(value, Result | RanksAndRun) else value
     if isinstance(ranks, Ranks):
         return ranks
     raise UsageError(
@@ -226,7 +229,7 @@ def _require_ranks(name: str, value: object) -> Ranks:
     )
 
 
-def align_ranks(systems: Named[Ranks | Result], least: int = 2) -> dict[str, Ranks]:
+def align_ranks(systems: Named[SystemRanks], least: int = 2) -> dict[str, Ranks]:
     """Return the ranks of all systems with the same instances in the same order.
 
     UsageError for fewer systems than `least`; InputError if their instances differ.
@@ -295,9 +298,7 @@ def transform_of(measure: Measure) -> OfMean:
     return metric.of_mean
 
 
-def samples_of_ranks(
-    ranks: Named[Ranks | Result], measures: Sequence[str | Measure]
-) -> list[Samples]:
+def samples_of_ranks(ranks: Named[SystemRanks], measures: Sequence[str | Measure]) -> list[Samples]:
     """Compute each measure per item, for several systems on the same questions.
 
     Parameters

@@ -28,13 +28,13 @@ from kgtrec._internal.named import Named, by_name
 from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import InputError, PathName, UsageError, refuse_if
 from kgtrec.ranking.ranks import Ranks
-from kgtrec.results.result import Result
 from kgtrec.results.triple_labels import triples_in_labels
 from kgtrec.study.comparison.correlation import over_questions, places_of, tau_b
 from kgtrec.study.comparison.parts import SystemValues
 from kgtrec.study.comparison.rankings import DepthCurves
 from kgtrec.study.comparison.samples import (
     Samples,
+    SystemRanks,
     align_ranks,
     ranks_by_name,
     resample,
@@ -289,7 +289,7 @@ def _popularity(ranks: Ranks, deep: Bools) -> dict[str, Int64]:
 
 
 def curves_of_ranks(
-    ranks: Named[Ranks | Result],
+    ranks: Named[SystemRanks],
     pool: Pool,
     measures: Sequence[str],
     *,

@@ -36,7 +36,7 @@ from kgtrec.study.comparison.report import (
     letter,
     letters,
 )
-from kgtrec.study.comparison.samples import is_ranks, runs_by_name, samples_of_ranks
+from kgtrec.study.comparison.samples import SystemRanks, is_ranks, runs_by_name, samples_of_ranks
 from kgtrec.study.comparison.significance import PERMUTATIONS, pairwise
 from kgtrec.study.reporting.columns import SIDE_NAMES, ModelColumn, explain_places, kind_of, spans
 from kgtrec.study.reporting.formats import PrintedColumn, html_text
@@ -306,7 +306,7 @@ class ModelTable(ShownInLines):
 
 
 def table_of_models(
-    systems: Named[Named[Ranks | Result | Sequence[Ranks | Result]]],
+    systems: Named[Named[SystemRanks | Sequence[SystemRanks]]],
     columns: Sequence[str | Measure] = COLUMNS,
     *,
     sides: Sequence[str] | None = None,

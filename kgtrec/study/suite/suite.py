@@ -21,9 +21,8 @@ from kgtrec._internal.table import PValue, ShownAsTables, Table
 from kgtrec.errors import UsageError, choose, must_be
 from kgtrec.measures import Measure, headings, parse_all
 from kgtrec.ranking.ranks import Ranks
-from kgtrec.results.result import Result
 from kgtrec.study.comparison.correlation import percentile_interval
-from kgtrec.study.comparison.samples import is_ranks, ranks_by_name
+from kgtrec.study.comparison.samples import SystemRanks, is_ranks, ranks_by_name
 from kgtrec.study.comparison.significance import correct_p_values, pairs_of, wilcoxon
 from kgtrec.study.suite.cells import DRAWING, SuiteCells, cells_of_ranks, common_side
 
@@ -511,7 +510,7 @@ def default_measures(ranks: Mapping[str, Mapping[str, Mapping[str, Ranks]]]) -> 
 
 
 def suite_of_ranks(
-    ranks: Named[Named[Ranks | Result | Mapping[str, Ranks | Result]]],
+    ranks: Named[Named[SystemRanks | Mapping[str, SystemRanks]]],
     measures: Sequence[str | Measure] | None = None,
     *,
     groups: Mapping[str, Sequence[str]] | None = None,
