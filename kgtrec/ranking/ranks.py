@@ -596,7 +596,8 @@ class RanksAndRun(NamedTuple):
     run: Run
 
     def __repr__(self) -> str:
-        return f"{self.ranks!r}\n{self.run!r}"
+        first, second = repr(self.ranks).splitlines()[1], repr(self.run).splitlines()[1]
+        return f"RanksAndRun\n  ranks: {first.strip()}\n  run: {second.strip()}"
 
     def _repr_html_(self) -> str:
         return self.ranks._repr_html_() + self.run._repr_html_()
@@ -622,7 +623,7 @@ def _check_rows(rows: npt.ArrayLike | slice, n: int) -> Array | slice:
     if is_mask and not chosen.any():
         raise UsageError(
             f"{argument('rows')} is a mask that marks no instance; columns contain ids, not names: "
-            "select by name, as in ranks.subset(side='tail', relation='borders')"
+            "select a side or relation by its name, as in ranks.subset(side='tail')"
         )
     if not is_mask and len(chosen) and not -n <= chosen.min() <= chosen.max() < n:
         wrong = chosen[(chosen < -n) | (chosen >= n)][0]

@@ -46,7 +46,7 @@ ONLY_IN_PYTHON = {
         "qualifiers",
         "reference",
     ),
-    *("removals", "rho", "smoothing", "text", "value"),
+    *("relation", "removals", "rho", "smoothing", "text", "value"),
 }
 """Arguments without an option: their functions have no command, or the command sets them."""
 

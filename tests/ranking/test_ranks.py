@@ -290,7 +290,7 @@ def test_subsets_by_names_are_those_by_ids() -> None:
         (ranks.subset(side="tail"), tails),
         (ranks.subset(side="both"), ranks),
         (ranks.subset(relation=1), ranks.subset(ranks.relation == 1)),
-        (ranks.subset(slice(3), side="tail"), ranks.subset(np.flatnonzero(ranks.side[:3] == 1))),
+        (ranks.subset(slice(5), side="tail"), ranks.subset(np.flatnonzero(ranks.side[:5] == 1))),
         (ranks.subset([4, 1], side="tail"), ranks.subset([i for i in (4, 1) if ranks.side[i]])),
     ):
         for name, column in expected.columns().items():
@@ -304,10 +304,10 @@ def test_a_ranking_is_a_pair_with_names() -> None:
     ranks, run = ranked
     assert ranked.ranks is ranks
     assert ranked.run is run
-    assert repr(ranked) == f"{ranks!r}\n{run!r}"
+    assert repr(ranked).splitlines()[2] == "  run: 4 questions, 8 candidates, depth 2"
     mrr = kgtrec.Result(ranks)["mrr"]
     assert kgtrec.evaluate(ranked)["mrr"] == mrr
-    assert kgtrec.study.samples_of_ranks([ranked, ranks], ["mrr"])[0].means().tolist() == [mrr, mrr]
+    assert kgtrec.study.samples_of_ranks([ranked, ranks], ["mrr"])[0].means() == pytest.approx(mrr)
 
 
 @pytest.mark.parametrize("column", ["given_label", "answer_label"])
