@@ -27,20 +27,16 @@ def share_rows(
             do_part(*part)
         return
     crew = _Crew(do_part, parts)
-    try:
-        for _ in range(min(threads, len(parts)) - 1):
-            try:
-                start_new_thread(crew.help, ())
-            except RuntimeError:  # a limit of the system, such as `ulimit -u`: go on with fewer
-                break
-        crew.work()
-    except BaseException as error:
-        crew.errors.append(error)
-    finally:
+    with crew, crew, crew, crew:  # an interrupt may come just before a wait begins
         try:
-            crew.wait()
-        finally:
-            crew.wait()  # an interrupt may come just before the first begins
+            for _ in range(min(threads, len(parts)) - 1):
+                try:
+                    start_new_thread(crew.help, ())
+                except RuntimeError:  # a limit of the system, such as `ulimit -u`: go on with fewer
+                    break
+            crew.work()
+        except BaseException as error:
+            crew.errors.append(error)
     if crew.errors:
         raise crew.errors[0]
 
@@ -54,9 +50,13 @@ class _Crew:
     RLock, because a wait that was interrupted with the lock held starts again.
 
     The main thread uses no other lock: since Python 3.14, an interrupt between the first call of
-    `with lock` and its block leaves the lock locked. `wait` closes the crew before it lists the
-    helpers, and a helper lists itself before it asks whether the crew is closed. So `wait` waits
+    `with lock` and its block leaves the lock locked. `__exit__` closes the crew before it lists the
+    helpers, and a helper lists itself before it asks whether the crew is closed. So it waits
     for every helper that does a part.
+
+    Only an interrupt at the first step of `__exit__`, or while it handles another, ends it early.
+    The `with` statement therefore waits several times. Twice is too few: the main thread may lose
+    the GIL, or its core, between two waits, and the next interrupt then comes before the second.
     """
 
     def __init__(self, do_part: Callable[[int, int], None], parts: list[tuple[int, int]]) -> None:
@@ -78,12 +78,15 @@ class _Crew:
             self.errors.append(error)
 
     def help(self) -> None:
-        """Run `work` on the current helper thread, after telling `wait` about it."""
+        """Run `work` on the current helper thread, after telling `__exit__` about it."""
         with (working := RLock()):
             self._helpers.append(working)
             self.work()
 
-    def wait(self) -> None:
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
         """Stop giving out parts, and wait for all helpers."""
         while True:
             try:

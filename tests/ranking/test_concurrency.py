@@ -11,12 +11,14 @@ import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from time import sleep
 
 import numpy as np
 import pytest
 from slow import slow_after
 
 import kgtrec
+from kgtrec._internal import threads as threads_module
 from kgtrec._internal.threads import share_rows
 from kgtrec.errors import InputError, UsageError
 from kgtrec.ranking import ranker as ranker_module
@@ -303,6 +305,31 @@ def test_interrupts_at_any_moment_leave_no_part_at_work() -> None:
             assert not any(at_work)
 
     run_in_fork(interrupt_parts)
+
+
+def test_three_interrupts_each_before_a_wait_begins_leave_no_part_at_work(monkeypatch) -> None:
+    """As when the main thread loses its core, or the GIL, at the first step of each wait."""
+    begun, ended, interrupts = threading.Event(), threading.Event(), [KeyboardInterrupt] * 3
+    wait = threads_module._Crew.__exit__
+
+    def interrupted(self, *exception) -> None:
+        if interrupts:
+            raise interrupts.pop()
+        wait(self, *exception)
+
+    def part(start: int, stop: int) -> None:
+        if on_main():
+            assert begun.wait(30)
+        else:
+            begun.set()
+            sleep(0.2)
+            ended.set()
+
+    monkeypatch.setattr(threads_module._Crew, "__exit__", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        share_rows(part, [(0, 1), (1, 2)], 2)
+    assert not interrupts
+    assert ended.is_set()
 
 
 def test_retries_after_interrupts_at_any_moment_give_the_right_ranks(
