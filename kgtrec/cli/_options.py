@@ -26,6 +26,7 @@ from kgtrec.cli._types import Choice as Choice
 from kgtrec.cli._types import Count as Count
 from kgtrec.cli._types import Number as Number
 from kgtrec.cli._types import PathType
+from kgtrec.cli._types import Percent as Percent
 from kgtrec.cli._types import Seed as Seed
 from kgtrec.cli._types import Share as Share
 from kgtrec.cli._types import Shares as Shares
@@ -285,7 +286,7 @@ def confidence(scope: str) -> Decorator:
     return option(
         "--ci",
         f"Confidence of the intervals, {scope}.",
-        type=Number(),
+        type=Percent(),
         default=95.0,
         metavar="PERCENT",
     )
@@ -295,9 +296,12 @@ def intervals(drawn: str, resamples: int) -> Decorator:
     """Make the options --ci, --resamples and --seed of intervals that resample whole `drawn`."""
     return all_of(
         confidence(f"which resample whole {drawn}"),
-        option("--resamples", "Resamples.", type=Count(0), default=resamples),
+        option("--resamples", "Resamples.", type=RESAMPLES, default=resamples),
         seed("Seed of the draws."),
     )
+RESAMPLES = Count(100, 1_000_000)
+
+
 
 
 def resampling(options: Mapping[str, Any]) -> Resampling:
@@ -365,7 +369,7 @@ def repeats(default: int) -> Decorator:
     return option(
         "--repeats",
         "Random parts per size.",
-        type=Count(1, largest=MOST_PARTS),
+        type=Count(1, MOST_PARTS),
         default=default,
         metavar="N",
     )

@@ -34,7 +34,8 @@ def quote(value: object) -> str:
 class Count(click.IntRange):
     """A whole number in ASCII digits between two limits.
 
-    - largest: Upper limit that --help does not show; used if `most` is None.
+    - largest: Upper limit that --help does not show because no use of the option comes near it;
+      used if `most` is None.
     """
 
     def __init__(
@@ -42,6 +43,10 @@ class Count(click.IntRange):
     ) -> None:
         super().__init__(least, most)
         self.least, self.largest = least, largest if most is None else most
+
+    def _describe_range(self) -> str:
+        """Return the limits for --help; "" for any whole number."""
+        return super()._describe_range() if self.least > -LARGEST_COUNT else ""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         number = value
@@ -144,6 +149,26 @@ class Share(Number):
                     share = f"{float(value) / 100:g}"
                     text = f"{quote(value)} is not a share of a whole, which is 1; write {share}"
                     self.fail(f"{text} for {value} %.", param, ctx)
+            raise
+
+
+class Percent(Number):
+    """The confidence of an interval in percent, from 1 to 99.9."""
+
+    def __init__(self) -> None:
+        super().__init__(1, 99.9)
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            with suppress(ValueError):
+                if 0.5 <= float(value) < 1:
+                    percent = f"{float(value) * 100:g}"
+                    text = f"{quote(value)} is not a confidence in percent; write {percent}"
+                    self.fail(f"{text} for {percent} %.", param, ctx)
             raise
 
 

@@ -65,7 +65,7 @@ WRITING = shared.all_of(
         "--valid-share",
         "Share of the facts outside the test set that the valid split gets [0.1]; A.3 has no valid "
         "split, which is 0.",
-        type=shared.Number(),
+        type=shared.Number(0, 1, max_open=True),
         metavar="V",
     ),
     shared.option(

@@ -33,7 +33,7 @@ SIZES = ("instances", "entities")
 @shared.option(
     "--n-entities entities",
     "Number of entities, the largest possible rank.",
-    type=shared.Count(largest=MOST_AUDITED),
+    type=shared.Count(1, MOST_AUDITED),
     metavar="E",
 )
 @shared.graph("The graph of the table, instead of both numbers. Adds values expected by chance.")

@@ -48,7 +48,7 @@ from kgtrec.cli._report import Command, Report
 @shared.option(
     "--bins",
     "Bins of equal size for the calibration error and the reliability curve.",
-    type=shared.Count(2, largest=MOST_PARTS),
+    type=shared.Count(2, MOST_PARTS),
     default=10,
 )
 @shared.intervals("(head, relation) groups", 1000)

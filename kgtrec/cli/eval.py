@@ -198,7 +198,7 @@ beyond_trec_eval = shared.all_of(
         "--n-entities entities",
         "Entities of the graph, for kg_mr, kg_mrr, kg_hits, kg_amr, kg_amri. With --graph only if "
         "its entities are numbers and the run has others, too.",
-        type=_WHOLE,
+        type=shared.Count(1, largest=2**63 - 1),
         metavar="N",
     ),
     shared.graph(
@@ -216,12 +216,17 @@ beyond_trec_eval = shared.all_of(
     shared.CONTEXT,
     shared.option(
         "--ci",
-        "Confidence intervals of the means, 1 to 99.9, by resampling the queries.",
-        type=shared.Number(),
+        "Confidence intervals of the means, by resampling the queries.",
+        type=shared.Percent(),
         metavar="PERCENT",
     ),
     shared.option("--seed", "Seed of the resampling. Default: 0.", type=shared.Seed(), metavar="N"),
-    shared.option("--resamples", "Number of resamples. Default: 2000.", type=_WHOLE, metavar="N"),
+    shared.option(
+        "--resamples",
+        "Number of resamples. Default: 2000.",
+        type=shared.RESAMPLES,
+        metavar="N",
+    ),
     shared.flag(
         "--show-engines",
         "Print on standard error what kgtrec computed, and what pytrec_eval also has.",
@@ -294,7 +299,8 @@ def _evaluate(
     from kgtrec.trec.measures.pytrec_eval import can_supply
 
     if qrels is None or not runs:
-        raise click.UsageError(f"Missing argument '{'RUN' if qrels else 'QRELS'}'.")
+        missing, ctx = "RUN" if qrels else "QRELS", click.get_current_context()
+        raise click.UsageError(f"Missing argument {missing!r}. {ctx.get_usage()}")
     twice = next((run for n, run in enumerate(runs) if run in runs[:n]), None)
     if twice:
         raise UsageError(f"{twice!r} is named twice; name each run once")

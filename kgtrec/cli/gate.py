@@ -40,8 +40,8 @@ CODES = {"pass": 0, "fail": 20, "undecided": 21}
 )
 @shared.option(
     "--level",
-    "Error probability of each bound of the gain, below 0.5.",
-    type=shared.Share(whole=False),
+    "Error probability of each bound of the gain.",
+    type=shared.Number(0, 0.5, min_open=True, max_open=True),
     default=0.05,
     metavar="P",
 )

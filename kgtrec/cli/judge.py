@@ -99,7 +99,7 @@ def templates(pool: str, output: str) -> Report:
 @shared.option(
     "--overlap",
     "Share of the triples that two annotators judge.",
-    type=shared.Number(),
+    type=shared.Number(0, 1),
     default=1.0,
     metavar="SHARE",
 )

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 SPARSITIES = (0.2, 0.5, 0.8)
 
 
-_SIMULATED = shared.Count(largest=MOST_SIMULATED)
+_SIMULATED = shared.Count(1, MOST_SIMULATED)
 
 
 @click.command(cls=Command)
@@ -32,7 +32,7 @@ _SIMULATED = shared.Count(largest=MOST_SIMULATED)
     "--sparsity sparsities",
     "Share of the true answers that the test set lacks; "
     "repeatable. Default: 0.2, 0.5 and 0.8, to show how much depends on it.",
-    type=shared.Number(),
+    type=shared.Number(0, 1, max_open=True),
     multiple=True,
     metavar="BETA",
 )
@@ -40,7 +40,7 @@ _SIMULATED = shared.Count(largest=MOST_SIMULATED)
     "--density densities",
     "Instead of --sparsity, and with --hide: share of all true facts that the graph contains; "
     "repeatable.",
-    type=shared.Number(),
+    type=shared.Share(),
     multiple=True,
     metavar="D",
 )
@@ -48,7 +48,7 @@ _SIMULATED = shared.Count(largest=MOST_SIMULATED)
     "--train-share",
     "With --density, --hide, --family-tree: share of the graph's facts outside the test set. "
     "Default: from the ranks files; 0.7 (A.3) with --hide and --family-tree.",
-    type=shared.Number(),
+    type=shared.Number(0, 1, max_open=True),
     metavar="ETA",
 )
 @shared.option(
@@ -69,7 +69,7 @@ _SIMULATED = shared.Count(largest=MOST_SIMULATED)
     "--n-answers answers",
     "With --values: mean number of test answers per question "
     "(test triples / questions); with --figure and --strength: a whole number of true ones [43].",
-    type=shared.Number(),
+    type=shared.Number(0, min_open=True),
     metavar="N",
 )
 @shared.option(
@@ -87,7 +87,7 @@ _SIMULATED = shared.Count(largest=MOST_SIMULATED)
 @shared.option(
     "--level",
     "Accepted probability of the wrong order.",
-    type=shared.Number(),
+    type=shared.Number(0, 0.5, min_open=True, max_open=True),
     default=0.05,
     metavar="P",
 )
@@ -136,7 +136,7 @@ _SIMULATED = shared.Count(largest=MOST_SIMULATED)
     "--correlation correlations",
     "With --figure simulated and --slope: correlation of missing and "
     "predicted; with several, the figure has one panel per sparsity (Figure 2).  [default: 0]",
-    type=shared.Number(),
+    type=shared.Number(-1, 1),
     multiple=True,
     metavar="RHO",
 )

@@ -57,7 +57,7 @@ CURVES = ("mrr", "hits@1", "hits@3", "hits@10")
     "--at-alpha alpha",
     "With beta: mark the nearly unbiased exponent of this estimate (`kgtrec complete --alpha`; "
     "Mohamed et al., equation 2). Default: unknown; those of 0.5, 1 and 2 are marked.",
-    type=shared.Number(),
+    type=shared.Number(-0.5),
     metavar="ALPHA",
 )
 @shared.graph("With --by category and quartiles: the graph of the ranks.")

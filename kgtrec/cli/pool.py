@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kgtrec._internal.arguments import MOST_PARTS
 from kgtrec.cli import _options as shared
 from kgtrec.cli._judged import check_judge_options, correct
 from kgtrec.cli._report import Command, File, Report, check_outputs, warning
@@ -33,10 +34,10 @@ CUTOFFS = (10, 20)
 @shared.option(
     "--share",
     "Share of the split, rounded down to triples.  [default: 0.05]",
-    type=shared.Number(),
+    type=shared.Share(),
     metavar="S",
 )
-@shared.option("--size", "Instead of a share: how many triples.", type=shared.Count(0), metavar="N")
+@shared.option("--size", "Instead of a share: how many triples.", type=shared.Count(), metavar="N")
 @shared.seed("Seed of the random numbers.", 42)
 @shared.split("Split to draw from.")
 @shared.flag(
@@ -78,13 +79,13 @@ def sample(graph: str, output: str, share: float | None, **options: Any) -> Repo
 @shared.option(
     "--depth",
     "Candidates of each system per question. The file contains every smaller depth.",
-    type=shared.Count(0),
+    type=shared.Count(1, MOST_PARTS),
     default=10,
 )
 @shared.option(
     "--sample",
     "Mark a random share of the pool to be judged, for infAP; sheets ask only about it.",
-    type=shared.Number(),
+    type=shared.Share(),
     metavar="SHARE",
 )
 @shared.option(
@@ -364,7 +365,7 @@ def _find_rules(pool: Pool, types: str | None, by_category: bool) -> list[str] |
     "--target",
     "With --judge: say how many questions people should judge for intervals of ± W. From the "
     "sample, or without --sample from the judge's probabilities.",
-    type=shared.Number(),
+    type=shared.Number(0, min_open=True),
     metavar="W",
 )
 @shared.writes(

@@ -57,14 +57,14 @@ RANK_TYPES = ("optimistic", "realistic", "pessimistic", "expected", "ordinal")
 @shared.option(
     "--points",
     "Exponents from -1 to 1, equally spaced.",
-    type=shared.Count(2, largest=MOST_POINTS),
+    type=shared.Count(2, MOST_POINTS),
     default=21,
 )
 @shared.option(
     "--at-alpha alpha",
     "Estimate of alpha (from `kgtrec complete --alpha`; of answers for beta_e, of relations for "
     "beta_r): read the curve at its exponent. Default: unknown, with examples.",
-    type=shared.Number(),
+    type=shared.Number(-0.5),
     metavar="ALPHA",
 )
 @shared.flag(

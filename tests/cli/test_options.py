@@ -17,7 +17,8 @@ from slow import slow_after
 from transcripts import run_command
 
 from kgtrec._internal.text import LONGEST_MESSAGE, split_measures, visible
-from kgtrec.cli._options import choose_columns, read_measures
+from kgtrec.cli._names import long_name
+from kgtrec.cli._options import Number, choose_columns, read_measures
 from kgtrec.trec.measures.rows import NICKNAMES, TABLE
 
 
@@ -99,6 +100,51 @@ def test_extreme_values_get_a_sentence(home: Path, words: str, text: str) -> Non
     said = run_command(*args)
     assert said.code in ((1, 2) if text else (0,))
     assert text in said.err, said.err
+
+
+# -- Ranges ------------------------------------------------------------------------------------
+
+WITHOUT_LIMITS = {"--phase-weight", "--modulus-weight", "--values"}
+"""Options of any number."""
+RANGES = {  # calls with numbers just inside of the limits that --help shows, and beyond them
+    "compare a.parquet b.parquet --resamples": ("100", "99"),
+    "eval t.qrels t.run --ci 95 --resamples": ("100", "1000001"),
+    "eval t.qrels t.run --ci": ("99.9", "100"),
+    "classify --valid-triples valid.tsv --test-triples valid.tsv --bins": ("2", "1000001"),
+    "sample g -o fresh/s --share": ("1", "0"),
+    "sample g -o fresh/s --size": ("1", "0"),
+    "stratify a.parquet --points 2 --at-alpha": ("-0.5", "-0.51"),
+    "stratify a.parquet --points": ("2", "1"),
+    "pool --graph g --seed-triples seed.tsv t.run -o fresh/p --depth": ("1", "0"),
+    "pool --graph g --seed-triples seed.tsv t.run -o fresh/p --sample": ("1", "0"),
+    "openworld a.parquet b.parquet --sparsity 0.1 --level": ("0.4999", "0.5"),
+    "openworld a.parquet b.parquet --sparsity": ("0", "1"),
+    "gate a.parquet b.parquet --margin 0.1 --level": ("0.4999", "0.5"),
+}
+
+
+def test_help_shows_the_limits_of_numbers() -> None:
+    numbers = {
+        (" ".join(words), long_name(option)): option.type
+        for words, command in fuzz_options.tree()
+        for option in command.params
+        if isinstance(option, click.Option) and isinstance(option.type, Number)
+    }
+    free = {name for (_, name), kind in numbers.items() if not kind._describe_range()}
+    assert free == WITHOUT_LIMITS
+
+
+@pytest.mark.parametrize(("words", "limits"), RANGES.items(), ids=range(len(RANGES)))
+def test_limits_in_help_are_those_of_the_command(
+    home: Path, words: str, limits: tuple[str, str]
+) -> None:
+    inside, outside = limits
+    *args, name = shlex.split(words)
+    accepted = run_command(*args, name, inside)
+    assert accepted.code in (0, 20, 21), accepted.err
+    refused = run_command(*args, name, outside)
+    assert refused.code == 1
+    assert f"Invalid value for '{name}'" in refused.err
 
 
 # -- Texts -------------------------------------------------------------------------------------

@@ -52,7 +52,7 @@ TEST = shared.all_of(
     shared.option(
         "--permutations",
         "Number of random sign flips in the randomisation test.",
-        type=shared.Count(largest=MOST_PERMUTATIONS),
+        type=shared.Count(1, MOST_PERMUTATIONS),
         default=100_000,
     ),
     shared.CORRECTION,
