@@ -27,6 +27,7 @@ NEEDS: dict[str, tuple[tuple[str, str], ...]] = {
     "complete": (
         ("--sample --target --ci --seed", "--judge"),
         ("--write-sample", "--target"),
+        ("--asked", "--judgements"),
     ),
     "pairs": (("--unknown", "--heads --tails --relations"),),
     "merge": (_OF_RUNS,),

@@ -225,6 +225,13 @@ QUESTION_SAMPLE = reads(
     "The questions whose whole pool people judge, from `kgtrec pool --write-sample`.",
 )
 
+ASKED = reads(
+    "--asked",
+    "The unfilled sheet, or the folder of all: refuse sheets with missing lines, other triples or "
+    "changed questions.",
+    metavar="SHEET|FOLDER",
+)
+
 
 def graph(text: str, *, required: bool = False) -> Decorator:
     """Make the option --graph of a command that needs it only in some calls."""

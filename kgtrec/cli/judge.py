@@ -426,6 +426,7 @@ def agreement(files: tuple[str, ...], by_relation: bool, blank: str, **options: 
 @shared.output("Final labels.")
 @shared.writes("--conflicts", "A sheet of the conflicts, for an adjudicator.")
 @shared.reads("--adjudicated", "That sheet, with the adjudicator's labels.")
+@shared.ASKED
 @shared.seed("Seed of the order of conflicts.")
 @BLANK
 def merge(
@@ -433,14 +434,18 @@ def merge(
     output: str,
     conflicts: str | None,
     adjudicated: str | None,
+    asked: str | None,
     seed: int,
     blank: str,
 ) -> Report:
     """Merge labels that annotators agree on, and those that an adjudicator has decided.
 
-    The output omits open conflicts. The sheet of conflicts does not show who said what.
+    The output omits open conflicts. The sheet of conflicts does not show who said what. --asked
+    compares each SHEET with the one that `kgtrec judge sheets` wrote: a lost line would silently
+    leave its triple to fewer annotators.
 
     \b
+    kgtrec judge merge returned/*.tsv --asked sheets -o judged.tsv
     kgtrec judge merge anna.judged.tsv ben.judged.tsv --conflicts carla.tsv -o judged.tsv
     kgtrec judge merge anna.judged.tsv ben.judged.tsv --adjudicated carla.judged.tsv -o judged.tsv
     """
@@ -449,6 +454,8 @@ def merge(
     from kgtrec.study.judging import sheets as sheet_files
 
     _keep_sheets(files, {"--output": output, "--conflicts": conflicts})
+    if asked:
+        sheet_files.refuse_changes(files, asked)
     decided = journals.read_judged_sheet(adjudicated) if adjudicated else None
     merged = agreeing.merge_sheets(agreeing.read_annotators(files, _blank(blank)), decided, seed)
     notes, new = [], conflicts if merged.conflicts else None

@@ -355,6 +355,7 @@ def _find_rules(pool: Pool, types: str | None, by_category: bool) -> list[str] |
     "any columns under a header that names these four. Repeatable.",
     multiple=True,
 )
+@shared.ASKED
 @shared.reads(
     "--judge judge_file",
     "Labels of the whole pool by a judge that may err, lines question 0 entity value: 0, 1 or a "
@@ -486,6 +487,7 @@ def complete(
     from kgtrec import read_graph
     from kgtrec._internal.named import system_names
     from kgtrec.study import run_lists
+    from kgtrec.study.judging.sheets import refuse_changes
     from kgtrec.study.pooling import completion, unjudged
     from kgtrec.study.pooling.edited_files import Judgements, read_judgements
     from kgtrec.study.pooling.lists import doubts
@@ -502,6 +504,8 @@ def complete(
     seeds = _read_seeds(loaded, seed_triples, options["split"], options["questions"])
     pool, fired = read_pool(pooled, loaded)
     judged = Judgements({}, 0)
+    if options["asked"] is not None:
+        refuse_changes(judgements, options["asked"])
     if judgements:
         judged = read_judgements(judgements, loaded, options["blank"])
     rules = fired if options["rules"] else None

@@ -195,6 +195,16 @@ def find_changes(sheet: Sheet, asked: Sheet) -> list[Fault]:
     return sorted(faults)
 
 
+def refuse_changes(sheets: Iterable[PathName], asked: PathName) -> None:
+    """Raise Faults if a filled sheet differs from the unfilled one of `read_asked`.
+
+    Answers and the order of lines may differ; see `find_changes`.
+    """
+    for path in sheets:
+        if faults := find_changes(read_sheet(path), read_asked(asked, path)):
+            raise Faults(path, faults, " (kgtrec judge check lists all of a sheet)")
+
+
 def write_sheet(path: PathName, items: Iterable[Item]) -> None:
     """Write a sheet whole or not at all; InputError if a cell has a tab or a line end in it."""
     write_lines(path, [COLUMNS, *(tuple(map(cell_of, item.cells())) for item in items)])

@@ -403,6 +403,8 @@ def remarks(completion: Completion, judgements: Judgements) -> list[str]:
         "judgements were repeated, with the same label": judgements.repeated,
         "blank labels count as chosen": judgements.blank,
         "pooled triples are not decided (-1 in qrels)": counts["undecided"],
+        "of them without a line in the judgements: sheets are open or lost lines (`kgtrec judge "
+        "check` compares them with those that were asked)": _count_unjudged(completion, judgements),
     }
     after = {
         "judged triples are neither seeds nor pooled to this depth": completion.unused,
@@ -413,6 +415,19 @@ def remarks(completion: Completion, judgements: Judgements) -> list[str]:
     }
     first, last = ([f"{n:,} {text}" for text, n in part.items() if n] for part in (before, after))
     return [*first, *sampled, *last]
+
+
+def _count_unjudged(completion: Completion, judgements: Judgements) -> int:
+    """Count the triples to judge that no judgement labels, not even as undecided.
+
+    0 without any judgements, and triples outside the sample are not to be judged.
+    """
+    if not len(judgements):
+        return 0
+    to_judge = completion.labels == UNKNOWN
+    if completion.drawn is not None:
+        to_judge &= completion.drawn
+    return int((judgements.labels_of(completion.triples[to_judge]) == -2).sum())
 
 
 def _sample_remarks(completion: Completion, drawn: Bools) -> list[str]:
