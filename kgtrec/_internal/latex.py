@@ -94,6 +94,17 @@ def fit_to_line(tabular: Sequence[str]) -> list[str]:
     return [r"\sbox{0}{%", *lines, f"{end}}}", fitted]
 
 
+def in_table(body: Sequence[str], caption: str = "", label: str = "") -> list[str]:
+    """Return the lines of a ``table`` that floats, with its caption above `body`.
+
+    - caption, label: A text, and a name for references, as users type them; "" for none.
+    """
+    lines = [r"\begin{table}", r"\centering", r"\setlength{\belowcaptionskip}{6pt}"]
+    lines += [rf"\caption{{{latex_text(caption)}}}"] * bool(caption)
+    lines += [rf"\label{{{label}}}"] * bool(label)
+    return [*lines, *body, r"\end{table}"]
+
+
 def _latex_sign(sign: str) -> str:
     """Return a character as LaTeX source.
 

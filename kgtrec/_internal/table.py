@@ -419,6 +419,28 @@ def _safe_cell(cell: Cell) -> Cell:
     return visible(f"'{cell}" if cell.startswith(_STARTS_FORMULA) else cell)
 
 
+def side_by_side(tables: Mapping[str, Table], names: int) -> dict[str, Table]:
+    """Return a table per column of values, by title, with one column per table.
+
+    - tables: By the titles of these columns; with the same rows and columns.
+    - names: Number of first columns that name a row, which stay.
+    """
+    first, *_ = tables.values()
+    heads = [*zip(first.titles, first.keys, first.digits, strict=True)]
+    return {
+        title: Table.from_rows(
+            [*heads[:names], *((table, table, digits) for table in tables)],
+            [
+                (*row[:names], *(table.rows[number][index] for table in tables.values()))
+                for number, row in enumerate(first.rows)
+            ],
+            names,
+        )
+        for index, (title, _, digits) in enumerate(heads)
+        if index >= names
+    }
+
+
 def stack_tables(tables: Mapping[str, Table], named: str = "file") -> Table:
     """Stack tables with the same columns; a new first column names each row's table."""
     first = next(iter(tables.values()))

@@ -299,6 +299,9 @@ def confidence(scope: str) -> Decorator:
     )
 
 
+RESAMPLES = Count(100, 1_000_000)
+
+
 def intervals(drawn: str, resamples: int) -> Decorator:
     """Make the options --ci, --resamples and --seed of intervals that resample whole `drawn`."""
     return all_of(
@@ -306,9 +309,6 @@ def intervals(drawn: str, resamples: int) -> Decorator:
         option("--resamples", "Resamples.", type=RESAMPLES, default=resamples),
         seed("Seed of the draws."),
     )
-RESAMPLES = Count(100, 1_000_000)
-
-
 
 
 def resampling(options: Mapping[str, Any]) -> Resampling:
@@ -422,19 +422,37 @@ def _check_label(_ctx: click.Context, _param: click.Parameter, text: str | None)
     return text
 
 
-CAPTION = all_of(
-    option(
-        "--caption",
-        "Caption of the table, instead of the one that states how models were evaluated.",
-        metavar="TEXT",
-    ),
-    option(
-        "--label",
-        "Name of the table for references in LaTeX and Typst, such as tab:results.",
-        callback=_check_label,
-        metavar="NAME",
-    ),
+def captions(text: str, forms: str = "LaTeX") -> Decorator:
+    """Make the options --caption and --label; `forms` are the formats with labels."""
+    return all_of(
+        option("--caption", text, metavar="TEXT"),
+        option(
+            "--label",
+            f"Name of the table for references in {forms}, such as tab:results.",
+            callback=_check_label,
+            metavar="NAME",
+        ),
+    )
+
+
+CAPTION = captions(
+    "Caption of the table, instead of the one that states how models were evaluated.",
+    "LaTeX and Typst",
 )
+LATEX_CAPTION = captions("With --format latex: print a table that floats, with this caption.")
+
+
+def caption_rules() -> list[tuple[object, str]]:
+    """Return rows for `refuse`: --caption and --label of tables that have them only in LaTeX."""
+    params = click.get_current_context().params
+    typed = ", ".join(list_typed(("caption", "label")))
+    return [
+        (params["form"] != "latex" and typed, f"{typed}: only --format latex has these"),
+        (
+            params["label"] and not params["caption"],
+            "--label needs --caption, because LaTeX numbers a table by its caption; give both",
+        ),
+    ]
 
 
 def note_on_width(points: float, advice: str) -> list[str]:

@@ -11,7 +11,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -136,6 +136,19 @@ class Report:
             raise UsageError(f"--format {form} writes only one table; choose it with --show")
         return render(self.rows, form)
 
+    def in_latex_table(self, caption: str | None, label: str | None) -> Report:
+        """Return the report with all its LaTeX in a ``table`` that has this caption, if any."""
+        from kgtrec._internal.latex import in_table
+
+        if not caption:
+            return self
+
+        def latex() -> str:
+            lines = str(self.render("latex")).splitlines()
+            return "\n".join(in_table(lines, caption, label or "")) + "\n"
+
+        return replace(self, forms={**self.forms, "latex": latex})
+
     def write(self) -> list[str]:
         """Write the files. Return a list with a line about them, empty if there are none."""
         written = []
@@ -171,7 +184,11 @@ def _in_text(sections: Sequence[Section]) -> str:
 def _in_markdown(sections: Sequence[Section]) -> str:
     blocks: list[str] = []
     for heading, tables, sentence in sections:
-        blocks += [f"**{heading}**", *(table.to_markdown().rstrip() for table in tables), sentence]
+        blocks += [
+            f"**{heading}**" * bool(heading),
+            *(table.to_markdown().rstrip() for table in tables),
+            sentence,
+        ]
     return "\n\n".join(filter(None, blocks))
 
 

@@ -241,6 +241,8 @@ def _table_rules(options: Options, by_parts: bool, tables: bool) -> Rules:
     """
     typed, form, keys = shared.list_typed(MODEL_OPTIONS), options["form"], options["keys"]
     page = options["page"] is not None
+    captions = [option for option in typed if by_parts and option in ("--caption", "--label")]
+    typed = [option for option in typed if page or option not in captions]
     of_models = page or (not by_parts and tables)
     return (
         (
@@ -263,6 +265,15 @@ def _table_rules(options: Options, by_parts: bool, tables: bool) -> Rules:
         (
             options["label"] and not page and form not in LABELLED,
             f"--label is for references in LaTeX and Typst, not for --format {form}",
+        ),
+        (
+            captions and form != "latex" and not page,
+            f"{', '.join(captions)}: with --by, --ratios and --rank-types, only --format latex has "
+            "these",
+        ),
+        (
+            by_parts and options["label"] and not options["caption"],
+            "--label needs --caption, because LaTeX numbers a table by its caption; give both",
         ),
         (
             options["caption"] and form == "csv",
@@ -410,8 +421,9 @@ def _parts_report(
 
     loaded = load_ranks(name_files(files, ()))
     results = {file: Result(ranks) for file, ranks in loaded.items()}
+    texts_of_table = options["caption"], options["label"]
     if options["rank_types"]:
-        return _rank_types_report(results, measures)
+        return _rank_types_report(results, measures).in_latex_table(*texts_of_table)
     notes = []
     if options["ratios"] is not None:
         counts = read_relation_counts(options["ratios"])
@@ -436,7 +448,7 @@ def _parts_report(
         }
     if options["spread"]:
         tables = {file: spreads(table) for file, table in tables.items()}
-    return Report.from_files(tables, notes=notes)
+    return Report.from_files(tables, notes=notes).in_latex_table(*texts_of_table)
 
 
 def _rank_types_report(results: dict[str, Result], measures: list[Measure] | None) -> Report:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,7 +11,7 @@ import click
 from kgtrec._internal.arguments import MOST_POINTS
 from kgtrec.cli import _options as shared
 from kgtrec.cli._ranks import load_ranks, name_files
-from kgtrec.cli._report import Command, Report
+from kgtrec.cli._report import Command, Report, Section
 
 if TYPE_CHECKING:
     from kgtrec import Graph, Ranks
@@ -87,6 +88,7 @@ RANK_TYPES = ("optimistic", "realistic", "pessimistic", "expected", "ordinal")
     metavar="SPLITS",
 )
 @shared.FORMAT
+@shared.LATEX_CAPTION
 def command(files: tuple[str, ...], **options: Any) -> Report:
     """Print popularity-stratified metrics (Mohamed et al. 2020) of one or more files of ranks.
 
@@ -97,8 +99,9 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
     If true triples of x are observed with a probability proportional to N(x)^alpha, the nearly
     unbiased exponent is alpha / (alpha + 1) (section 4, equation 2): 0.33, 0.50 and 0.67 for alpha
     = 0.5, 1 and 2. Ranks do not show alpha; `kgtrec complete --alpha` estimates it from completed
-    labels. A second table has the values there. beta_r weighs means of relations, not triples: for
-    the micro average of the complete graph, read it at alpha / (alpha + 1) - 1.
+    labels. A second table has the values there; csv, tsv and json have them in the curve, with
+    alpha, and whether it is assumed or an estimate. beta_r weighs means of relations, not triples:
+    for the micro average of the complete graph, read it at alpha / (alpha + 1) - 1.
 
     \b
     kgtrec stratify ranks.parquet
@@ -110,7 +113,9 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
     kgtrec stratify ranks.parquet --graph FB15k-237 --vary b -m probe@1 -m probe@0
     """
     from kgtrec import read_graph
+    from kgtrec.study.popularity_bias import marked_curve
 
+    shared.refuse(*shared.caption_rules())
     if options["simulate"]:
         return _simulate(files, options)
     _check(files, options)
@@ -120,14 +125,47 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
     grids = {file: _compute_grid(ranks, options, graph) for file, ranks in loaded.items()}
     tables = {file: grid.table() for file, grid in grids.items()}
     if options["vary"] not in CURVES:
-        return Report.from_files(tables, lambda: _blocks(grids, tables))
-    marked = {file: _values_at_alphas(ranks, options) for file, ranks in loaded.items()}
-    report = Report.from_files(tables, lambda: _blocks(grids, tables, marked, options["alpha"]))
-    _mark_curves(report, Report.from_files(marked), options["alpha"])
-    form = click.get_current_context().params["form"]
-    if form in ("csv", "tsv", "json"):
-        report.notes.append(_note_on_alphas(next(iter(marked.values())), options))
-    return report
+        report = Report.from_files(tables, lambda: _blocks(grids, tables))
+        return _print_by_model(report, _sections(tables), options)
+    at_alphas = {file: _values_at_alphas(ranks, options) for file, ranks in loaded.items()}
+    origin = "assumed" if options["alpha"] is None else "estimate"
+    marked = {file: marked_curve(tables[file], at_alphas[file], origin) for file in grids}
+    report = Report.from_files(marked, lambda: _blocks(grids, tables, at_alphas, options["alpha"]))
+    return _print_by_model(report, _sections(tables, at_alphas, options["alpha"]), options)
+
+
+def _print_by_model(report: Report, sections: list[Section], options: dict[str, Any]) -> Report:
+    """Let Markdown and LaTeX print `sections`, which have a column per model if there are several.
+
+    LaTeX has the caption of the options.
+    """
+    forms = Report.from_sections(sections, None, sections[0][1][0]).forms
+    return replace(report, forms=forms).in_latex_table(options["caption"], options["label"])
+
+
+def _sections(
+    tables: Mapping[str, Table],
+    at_alphas: Mapping[str, Table] | None = None,
+    alpha: float | None = None,
+) -> list[Section]:
+    """Return a section per metric, with a column per file; of one file its tables.
+
+    - at_alphas: The tables at nearly unbiased exponents; None for grids.
+    """
+    from kgtrec._internal.table import side_by_side
+
+    if len(tables) == 1:
+        below = [(_title(alpha), [*at_alphas.values()], "")] if at_alphas else []
+        return [("", [*tables.values()], ""), *below]
+    by_metric = side_by_side(tables, 2)
+    if not at_alphas:
+        return [(title, [table], "") for title, table in by_metric.items()]
+    unbiased = side_by_side(at_alphas, 2)
+    return [
+        part
+        for title, table in by_metric.items()
+        for part in ((title, [table], ""), (_title(alpha), [unbiased[title]], ""))
+    ]
 
 
 def _blocks(
@@ -144,26 +182,6 @@ def _blocks(
             text += f"\n{_title(alpha)}\n{marked[file].to_text()}"
         texts.append(text)
     return "\n\n".join(texts)
-
-
-def _mark_curves(report: Report, marked: Report, alpha: float | None) -> None:
-    """Let Markdown and LaTeX print the values at nearly unbiased exponents below the curve."""
-    curve, rows = report.rows, marked.rows
-    assert curve is not None
-    assert rows is not None
-    report.forms = {
-        "markdown": lambda: f"{curve.to_markdown()}\n{_title(alpha)}\n\n{rows.to_markdown()}",
-        "latex": lambda: f"{curve.to_latex()}\n% {_title(alpha)}\n{rows.to_latex()}",
-    }
-
-
-def _note_on_alphas(marked: Table, options: dict[str, Any]) -> str:
-    """Return a note on the nearly unbiased exponents, for formats with one table."""
-    alphas = [str(row[0]) for row in marked.rows]
-    betas = [f"{float(row[1]):.2f}" for row in marked.rows]
-    text = f"nearly unbiased (equation 2): {options['vary']} {', '.join(betas)} for alpha "
-    text += ", ".join(alphas)
-    return text if options["alpha"] is not None else f"alpha is unknown; {text}"
 
 
 def _title(alpha: float | None) -> str:
@@ -248,9 +266,9 @@ def _simulate(files: tuple[str, ...], options: dict[str, Any]) -> Report:
     alphas = EXAMPLES if options["alpha"] is None else (options["alpha"],)
     points = betas(options["points"]) if shared.on_command_line("points") else None
     simulation = simulate_bias(alphas, points)
-    return Report.from_table(
-        simulation.table(), figures={"plot": lambda: plots.exponent_bias(simulation)}
-    )
+    figures = {"plot": lambda: plots.exponent_bias(simulation)}
+    report = Report.from_table(simulation.table(), figures=figures)
+    return report.in_latex_table(options["caption"], options["label"])
 
 
 def _rank_type_and_side(ranks: Ranks, options: dict[str, Any]) -> dict[str, Any]:

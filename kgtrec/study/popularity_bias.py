@@ -68,6 +68,35 @@ def values_at_alphas(
     return Table.from_rows(["alpha", (vary, vary, 4), *titles], rows)
 
 
+def marked_curve(curve: Table, at_alphas: Table, origin: str) -> Table:
+    """Merge the table of a curve with its values at nearly unbiased exponents.
+
+    Parameters
+    ----------
+    curve : Table
+        From `BetaGrid.table`, with one exponent that varies.
+    at_alphas : Table
+        From `values_at_alphas`, for the same ranks, exponent and metrics.
+    origin : str
+        Where the values of alpha come from: "assumed" or "estimate".
+
+    Returns
+    -------
+    Table
+        The columns of `curve`, with two more after ``beta_r``: ``alpha``, and ``alpha_is`` with the
+        origin; both are "" for other exponents. Ascending exponents, each once.
+    """
+    varied = list(curve.keys).index(at_alphas.keys[1])
+    fixed = curve.rows[0][1 - varied]
+    rows = {float(row[varied]): (*row[:2], "", "", *row[2:]) for row in curve.rows}
+    for alpha, exponent, *values in at_alphas.rows:
+        pair = (exponent, fixed) if varied == 0 else (fixed, exponent)
+        rows[float(exponent)] = (*pair, float(alpha), origin, *values)
+    heads = [*zip(curve.titles, curve.keys, curve.digits, strict=True)]
+    heads[2:2] = [("alpha", "alpha", 4), ("alpha is", "alpha_is", 0)]
+    return Table.from_rows(heads, [rows[exponent] for exponent in sorted(rows)], names=2)
+
+
 @dataclass(frozen=True, eq=False)
 class BiasSimulation(ShownAsTables):
     """Bias of a stratified metric over exponents, in simulated graphs of known alpha.

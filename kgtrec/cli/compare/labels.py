@@ -64,6 +64,7 @@ GRAPH_OF_POOL = shared.graph("The graph of the pool.", required=True)
 @RATIOS
 @shared.graph("The graph of the ranks, for categories and quartiles.")
 @shared.FORMAT
+@shared.LATEX_CAPTION
 def parts(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Report:
     """All systems on every part of the questions, the best of each, and whether parts rank systems
     alike. Or, with --ratios, at the relation ratios of other triples.
@@ -71,11 +72,13 @@ def parts(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Repo
     \b
     kgtrec compare parts *.parquet --by category,side --graph FB15k-237 -m mrr
     kgtrec compare parts *.parquet --ratios sparse-test.txt -m mrr -m hits@10
+    kgtrec compare parts *.parquet --by side -m mrr --format latex --caption "MRR by side"
     """
     by, ratios = options["by"], options["ratios"]
     _check_parts(options)
     shared.refuse(
-        (by is None and ratios is None, "give the parts: --by category,side, or --ratios FILE")
+        (by is None and ratios is None, "give the parts: --by category,side, or --ratios FILE"),
+        *shared.caption_rules(),
     )
     systems = name_systems(files, None, names=options["names"])
     measures = _choose_part_measures(keys, options)
@@ -87,7 +90,8 @@ def parts(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Repo
     tables = {values.measure: values.table() for values in per_measure}
     data = {name: table.to_dict() for name, table in tables.items()}
     sections = [(name, [table], text) for name, table in tables.items()]
-    return Report.from_sections(sections, data, stack_measures(tables), notes=notes)
+    report = Report.from_sections(sections, data, stack_measures(tables), notes=notes)
+    return report.in_latex_table(options["caption"], options["label"])
 
 
 def _check_parts(options: Mapping[str, Any]) -> None:

@@ -18,7 +18,7 @@ from textwrap import fill
 from typing import Protocol
 
 from kgtrec._internal.csr import group_pairs
-from kgtrec._internal.latex import PACKAGES, fit_to_line, latex_text
+from kgtrec._internal.latex import PACKAGES, fit_to_line, in_table, latex_text
 from kgtrec._internal.table import Table, escape_html, readable
 from kgtrec.study.reporting.columns import (
     Levels,
@@ -189,17 +189,9 @@ def latex(table: PrintableTable) -> str:
         r"\bottomrule",
         r"\end{tabular}",
     ]
-    lines = [
-        PACKAGES,
-        r"\begin{table}",
-        r"\centering",
-        r"\setlength{\belowcaptionskip}{6pt}",
-        rf"\caption{{{latex_text(table.caption())}}}",
-        rf"\label{{{table.label or table.usual_label}}}",
-        *fit_to_line(tabular),
-        r"\end{table}",
-    ]
-    return "\n".join(lines) + "\n"
+    label = table.label or table.usual_label
+    lines = in_table(fit_to_line(tabular), table.caption(), label)
+    return "\n".join([PACKAGES, *lines]) + "\n"
 
 
 def _align_groups(groups: Sequence[_ColumnGroup]) -> list[_ColumnGroup]:
