@@ -16,6 +16,7 @@ from kgtrec._internal.system import expand_wildcards, reason_of
 from kgtrec._internal.text import visible
 from kgtrec._internal.threads import MORE_THREADS, NO_THREAD
 from kgtrec._version import __version__
+from kgtrec.cli._mistakes import with_advice
 from kgtrec.cli._process import (
     LeaveAtExit,
     Terminated,
@@ -122,6 +123,10 @@ class _Commands(click.Group):
         if entry.guide:
             _name_guide(command, entry.guide)
         return command
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        with with_advice(ctx):
+            return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Replace trec_eval's exit codes, which errors about runs have, except in `kgtrec eval`."""

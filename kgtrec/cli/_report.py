@@ -294,14 +294,6 @@ def _list_files(role: str, path: str) -> Iterable[str]:
 # -- Commands --------------------------------------------------------------------------------------
 
 
-def _with_help(error: click.MissingParameter) -> click.MissingParameter:
-    """Return the error of a missing option with the first sentence of its help."""
-    text = getattr(error.param, "help", None)
-    if not text:
-        return error
-    return click.MissingParameter(text.split(". ")[0].rstrip(".") + ".", error.ctx, error.param)
-
-
 class Command(click.Command):
     """A command that returns a `Report`; checks its files before, and shows the report after.
 
@@ -342,16 +334,18 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse like click. If the call is refused, end --quiet, which would hide the message."""
+        from kgtrec.cli._mistakes import refuse_extra_arguments, with_advice
         from kgtrec.cli._names import in_options
 
+        ctx.allow_extra_args = True  # refused below, in other words
         try:
-            with in_options(self):
-                return super().parse_args(ctx, args)
-        except BaseException as error:
+            with in_options(self), with_advice(ctx):
+                super().parse_args(ctx, args)
+                refuse_extra_arguments(ctx)
+        except BaseException:
             ctx.close()
-            if isinstance(error, click.MissingParameter):
-                raise _with_help(error) from None
             raise
+        return ctx.args
 
     def invoke(self, ctx: click.Context) -> Any:
         from kgtrec.cli._names import in_options

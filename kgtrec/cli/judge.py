@@ -13,8 +13,9 @@ import click
 
 from kgtrec._internal.table import WIDTH
 from kgtrec.cli import _options as shared
+from kgtrec.cli._mistakes import with_advice
 from kgtrec.cli._report import Command, Report, check_outputs, note, warning
-from kgtrec.errors import UsageError
+from kgtrec.errors import UsageError, must_be
 
 if TYPE_CHECKING:
     from kgtrec.study.judging import questions as asking
@@ -25,6 +26,15 @@ class Group(click.Group):
     """Subcommands that return reports."""
 
     command_class = Command
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        with with_advice(ctx):
+            return super().parse_args(ctx, args)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.commands and not ctx.resilient_parsing:
+            ctx.fail(f"no command {cmd_name!r}; {must_be(cmd_name, self.commands)}")
+        return super().get_command(ctx, cmd_name)
 
 
 BLANK = shared.choice(

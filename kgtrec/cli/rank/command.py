@@ -9,6 +9,7 @@ import click
 
 from kgtrec._internal.text import visible
 from kgtrec.cli import _options as shared
+from kgtrec.cli._mistakes import with_advice
 from kgtrec.cli._ranks import FILES, output_files
 from kgtrec.cli._report import Command, File, Report, check_outputs
 from kgtrec.cli.rank.options import (
@@ -56,7 +57,8 @@ class RankCommand(Command):
     """The command `rank`, which has options for all its files."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        arguments = self.make_parser(ctx).parse_args([*args])[1]
+        with with_advice(ctx):
+            arguments = self.make_parser(ctx).parse_args([*args])[1]
         if arguments:
             raise UsageError(
                 f"rank has options for its files, but found {visible(' '.join(arguments))}; "
