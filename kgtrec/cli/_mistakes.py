@@ -48,9 +48,9 @@ def refuse_extra_arguments(ctx: click.Context) -> None:
 
 def _advise_on_option(name: str, ctx: click.Context, has_similar: bool) -> str:
     """Name the commands with an option, or else the help; "" if similar names are enough."""
-    from kgtrec.cli import cli
-
-    found = [path for path, command in _walk(cli, "kgtrec") if name in _names_of(command)]
+    root = ctx.find_root()
+    commands = _walk(root.command, root.command_path)
+    found = [path for path, command in commands if name in _names_of(command)]
     if not found:
         return "" if has_similar else f"`{ctx.command_path} --help` lists the options"
     shown = ", ".join(f"`{path}`" for path in found[:_MOST_NAMED])

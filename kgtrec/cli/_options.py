@@ -227,8 +227,8 @@ QUESTION_SAMPLE = reads(
 
 ASKED = reads(
     "--asked",
-    "The unfilled sheet, or the folder of all: refuse sheets with missing lines, other triples or "
-    "changed questions.",
+    "The unfilled sheet, or the folder of all: missing lines, other triples and changed questions "
+    "are faults.",
     metavar="SHEET|FOLDER",
 )
 

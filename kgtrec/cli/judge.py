@@ -348,12 +348,7 @@ def export(sheet: str, output: str | None) -> Report:
     default="optional",
 )
 @shared.reads("--sources", "Verified sources, a host per line: report links to other hosts.")
-@shared.reads(
-    "--asked",
-    "The unfilled sheet, or the folder of all: report missing lines, other triples and changed "
-    "questions.",
-    metavar="SHEET|FOLDER",
-)
+@shared.ASKED
 def check(files: tuple[str, ...], evidence: str, sources: str | None, asked: str | None) -> Report:
     """List unknown labels, duplicates, contradictions and malformed lines; exit code 2 if any.
 
