@@ -48,6 +48,7 @@ NEEDS: dict[str, tuple[tuple[str, str], ...]] = {
         ("--plot-pairs", "--checkpoints"),
     ),
     "judge merge": (("--seed", "--conflicts"),),
+    "plot": (("--ties", "--qrels"),),
     "compare": (("--ties", "--qrels"),),
     "compare labels": (("--ties", "--qrels"),),
     "compare depths": (("--ties", "--qrels"),),

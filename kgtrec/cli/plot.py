@@ -9,6 +9,7 @@ import click
 from kgtrec.cli import _options as shared
 from kgtrec.cli._ranks import list_files, load_ranks
 from kgtrec.cli._report import Command, Report
+from kgtrec.cli.compare.inputs import TIES, name_systems, read_samples
 from kgtrec.errors import UsageError, must_be
 
 if TYPE_CHECKING:
@@ -23,21 +24,26 @@ KINDS = {
     "times": "over_time",
     "beta": "beta_curves",
     "beta-grid": "beta_heat_map",
+    "queries": "item_differences",
 }
 """Functions of `kgtrec.plots` by kind of figure."""
+_OF_RANKS = ("side", "by", "vary", "alpha", "graph")
 CURVES = ("mrr", "hits@1", "hits@3", "hits@10")
 
 
 @click.command(cls=Command)
 @click.argument("kind", type=shared.Choice(list(KINDS)), metavar="KIND")
-@shared.files("files", "RANKS.parquet|BATCH ...")
+@shared.files("files", "FILE ...|BATCH")
 @shared.output("Figure file: .pdf, .svg, .eps for print, .png.", kind=shared.DRAW)
 @shared.measures(
     "-m --measure metrics",
     "mrr, hits@10, amr, ...; rank-types, relations, slices, "
     "times and beta-grid draw one (default: mrr), beta draws several (default: mrr, "
-    "hits@1, hits@3, hits@10; with --vary both: hits@1, hits@3, hits@10); repeatable.",
+    "hits@1, hits@3, hits@10; with --vary both: hits@1, hits@3, hits@10); queries draws one of "
+    "trec_eval (default: map); repeatable.",
 )
+@shared.reads("--qrels", "With queries: judgements of the runs.", metavar="QRELS")
+@TIES
 @shared.names("file in the legend")
 @shared.SIDE
 @shared.option(
@@ -72,9 +78,10 @@ def command(
     vary: str,
     graph: str | None,
     alpha: float | None,
+    qrels: str | None,
 ) -> Report:
-    """Draw one or more files of ranks, or those of a BATCH (the output folder of `kgtrec batch`).
-    Needs matplotlib: pip install 'kgtrec[plot]'.
+    """Draw one or more files of ranks, or those of a BATCH (the output folder of `kgtrec batch`);
+    or two TREC runs. Needs matplotlib: pip install 'kgtrec[plot]'.
 
     \b
     KIND is one of
@@ -86,6 +93,7 @@ def command(
       times       one metric over the times of questions at a time
       beta        stratified metrics over the popularity exponent of entities or relations
       beta-grid   one stratified metric over both exponents; one file
+      queries     difference of a measure on each query, sorted; two TREC runs and --qrels
 
     \b
     kgtrec plot ranks transe.parquet rotate.parquet -o ranks.pdf
@@ -93,12 +101,16 @@ def command(
     kgtrec plot slices --by category,side --graph FB15k-237 a.parquet b.parquet -o slices.pdf
     kgtrec plot beta --vary both a.parquet b.parquet -o beta.pdf
     kgtrec plot beta-grid -m mrr a.parquet -o grid.png
+    kgtrec plot queries --qrels qrels.txt -m map a.run b.run -o queries.pdf
 
     A model has the same colour, dashes and marker in all figures of the same files. Colours are
     safe for colour-blind readers, and dashes and markers for print in grey.
     """
     from kgtrec import plots
 
+    if kind == "queries":
+        return _draw_queries(files, names, metrics, qrels)
+    shared.refuse((qrels is not None, f"--qrels goes with queries, not with {kind}; leave it out"))
     files = list_files(files, names, alike=False)
     legend = shared.system_names(files, names)
     chosen = _metrics(kind, metrics, vary)
@@ -134,6 +146,32 @@ def command(
     values = _figure_values(kind, loaded, chosen, by, graph, vary)
     marked = {"alpha": alpha} if kind == "beta" else {}
     return Report(figures={"output": lambda: getattr(plots, KINDS[kind])(*values, **marked)})
+
+
+def _draw_queries(
+    files: tuple[str, ...], names: tuple[str, ...], metrics: tuple[str, ...], qrels: str | None
+) -> Report:
+    """Draw the differences of two runs, query by query."""
+    from kgtrec import plots
+
+    shared.leave_out((True, _OF_RANKS, "{}: for ranks, not for queries; leave out"))
+    shared.refuse(
+        (qrels is None, "queries are those of runs; give their judgements: --qrels QRELS"),
+        (len(files) != 2, f"queries compares two runs, not {len(files)}; give two"),
+        (
+            len(metrics) > 1,
+            f"queries draws one measure, not {', '.join(metrics)}; choose one",
+        ),
+    )
+    systems = name_systems(files, qrels, names=names)
+    samples, notes = read_samples(systems, metrics or ("map",), qrels, None)
+    shared.refuse(
+        (len(samples) > 1, f"{metrics[0]!r} names {len(samples)} measures; choose one")
+        if metrics
+        else (False, "")
+    )
+    figures = {"output": lambda: plots.item_differences(samples[0])}
+    return Report(notes=notes, figures=figures)
 
 
 def _metrics(kind: str, metrics: tuple[str, ...], vary: str) -> tuple[str, ...]:

@@ -2,6 +2,7 @@ from kgtrec.plots.compare import bump_chart as bump_chart
 from kgtrec.plots.compare import critical_difference as critical_difference
 from kgtrec.plots.compare import depth_curves as depth_curves
 from kgtrec.plots.compare import intervals as intervals
+from kgtrec.plots.compare import item_differences as item_differences
 from kgtrec.plots.compare import label_sets as label_sets
 from kgtrec.plots.compare import left_out as left_out
 from kgtrec.plots.compare import p_curves as p_curves

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from kgtrec.study.comparison.rankings import DepthCurves, Rankings, Sensitivity
     from kgtrec.study.comparison.report import SystemComparison
+    from kgtrec.study.comparison.samples import Samples
     from kgtrec.study.comparison.significance import Discrimination
     from kgtrec.study.pooling.depths import Reuse
     from kgtrec.study.suite.suite import Suite
@@ -86,6 +87,69 @@ def intervals(compared: SystemComparison | Sequence[SystemComparison]) -> Figure
             [], [], color="#444444", marker="o", linewidth=0.8, fillstyle=fill, label=label
         )
     return legend_above(fig)
+
+
+MOST_NAMED = 25
+"""Bars that a column has space to name."""
+
+
+@apply_style()
+def item_differences(samples: Samples) -> Figure:
+    """Differences of two systems, a bar per query or other item, the largest gain at the left.
+
+    Bars above 0 are items on which the first system has the larger value, below 0 the second, in
+    their colours. The legend counts the items on which each system is better.
+
+    Parameters
+    ----------
+    samples : Samples
+        Of two systems, as of `samples_of_runs` or `samples_of_ranks`.
+
+    Raises
+    ------
+    UsageError
+        Other data, or another number of systems.
+    """
+    from matplotlib.patches import Patch
+
+    from kgtrec.study.comparison.samples import Samples
+
+    samples = require_type(samples, Samples, "samples", "samples_of_runs")
+    if len(samples.systems) != 2:
+        raise UsageError(
+            f"{len(samples.systems)} systems; differences are of two: pass the samples of two"
+        )
+    differences = samples.values[:, 0] - samples.values[:, 1]
+    order = np.argsort(-differences, kind="stable")
+    sorted_differences, places = differences[order], np.arange(len(order))
+    fig, axes = figure()
+    axes.axhline(0, color="#000000", linewidth=0.6)
+    handles = []
+    for number, (name, sign) in enumerate(zip(short_names(samples.systems), (1, -1), strict=True)):
+        part = sorted_differences * sign > 0
+        better = part if samples.higher_is_better else sorted_differences * sign < 0
+        look = {"facecolor": series_style(number)["color"], "hatch": ("", "////")[number]}
+        look |= {"edgecolor": "#ffffff", "linewidth": 0 if len(order) > MOST_NAMED else 0.4}
+        axes.bar(
+            places[part],
+            sorted_differences[part],
+            width=1.0 if len(order) > MOST_NAMED else 0.8,
+            **look,
+        )
+        handles.append(Patch(label=f"{name} better: {int(better.sum()):,}", **look))
+    equal = int((differences == 0).sum())
+    tied = f", {equal:,} of them equal" * bool(equal)
+    names = short_names(samples.items) if samples.items else []
+    is_named = 0 < len(names) <= MOST_NAMED
+    axes.set_xticks(places if is_named else [], [names[i] for i in order] if is_named else [])
+    axes.tick_params(axis="x", rotation=90, length=0)
+    axes.grid(False, axis="x")
+    axes.set(
+        xlim=(-0.6, len(order) - 0.4),
+        xlabel=f"{len(order):,} {samples.unit}{tied}",
+        ylabel=f"difference of {samples.title}",
+    )
+    return legend_above(fig, handles, series=False)
 
 
 def _require_comparisons(compared: object) -> Sequence[SystemComparison]:

@@ -33,6 +33,7 @@ from kgtrec.study.alignment import SizeExperiment
 from kgtrec.study.classification.classify import ReliabilityCurve
 from kgtrec.study.comparison.parts import values_by_part
 from kgtrec.study.comparison.rankings import Sensitivity, rankings_of_values
+from kgtrec.study.comparison.samples import Samples
 from kgtrec.study.comparison.significance import discrimination_of
 from kgtrec.study.distributions import RelationDistributions
 from kgtrec.study.openworld.compare import compare_values
@@ -64,6 +65,13 @@ def label_sets(n_measures: int) -> Figure:
     random, n = np.random.default_rng(0), len(NAMES)
     orders = [{name: random.random(n) for name in NAMES[:3]} for _ in range(n_measures)]
     return plots.label_sets([rankings_of_values(each, NAMES, MEASURES[2]) for each in orders])
+
+
+def differences(n_queries: int) -> Samples:
+    values = np.random.default_rng(0).random((n_queries, 2)).round(1)
+    queries = [f"topic {number} with a long name" for number in range(n_queries)]
+    n = np.arange(n_queries)
+    return Samples("map", "MAP", NAMES[:2], values, n, "queries", items=queries)
 
 
 def left_out() -> Figure:
@@ -206,6 +214,8 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     ),
     "sparse_full": study,
     "overtaking": overtaking,
+    "item_differences": lambda: plots.item_differences(differences(20)),
+    "item_differences, many": lambda: plots.item_differences(differences(300)),
     "intervals": lambda: plots.intervals(compared()),
     "intervals, one": lambda: plots.intervals(compared()[:1]),
     "pair_matrix": lambda: plots.pair_matrix(compared()[:2]),
