@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -191,6 +193,34 @@ def read_jobs(path: PathName, names_model: NamesModel = lambda path: False) -> J
     return _Reader(path, read_toml(path), names_model).read_batch()
 
 
+@dataclass(frozen=True)
+class _NamedTable:
+    """A graph, a model or a protocol of a job file.
+
+    - section: "graphs", "models" or "protocols".
+    - name: Its name in the section.
+    - table: Its valid keys and their values.
+    """
+
+    section: str
+    name: str
+    table: Mapping[str, Any]
+
+    def full_key(self, key: str) -> str:
+        """Return the full name of a key, such as ``models.transe.scores``."""
+        return f"{self.section}.{self.name}.{key}"
+
+    @property
+    def of_graph(self) -> bool:
+        """True if a section of graphs has a folder of triples; False for other questions."""
+        return "path" in self.table
+
+    @property
+    def of_pairs(self) -> bool:
+        """True if a protocol ranks pairs."""
+        return bool(self.table.get("pairs", False))
+
+
 class _Reader:
     """Reads a job file and collects all its faults, so that one error reports them together."""
 
@@ -202,36 +232,52 @@ class _Reader:
         """Return the content of the file; FileError that lists all its faults."""
         top = self._parse_table("", self.content, _BATCH_KEYS, ("output", "graphs", "models"))
         graphs = self._parse_tables("graphs", top.get("graphs", {}), _GRAPH_KEYS, "path")
-        for name, source in graphs.items():
-            self._check_source(f"graphs.{name}", source)
+        for graph in graphs:
+            self._check_source(graph)
         models = self._parse_tables(
             "models", self._find_models(top, graphs), _MODEL_KEYS, "scores", ("scores",)
         )
         protocols = self._parse_tables(
             "protocols", top.get("protocols", _PROTOCOLS), _PROTOCOL_KEYS
         )
-        of_pairs = [settings.get("pairs", False) for settings in protocols.values()]
-        defaults = pair_measures.DEFAULTS if of_pairs and all(of_pairs) else MEASURES
-        measures, memory = top.get("measures", defaults), top.get("memory", "2GB")
-        usual = [key for key in measures if not (any(of_pairs) and key in PAIRS_ONLY)]
-        self._try("measures", parse_all, [complete_key(key) for key in usual])
+        measures, memory = self._read_measures(top, protocols), top.get("memory", "2GB")
         self._try("memory", memory_bytes, memory)
         self._raise_faults()
-        jobs = tuple(
-            job
-            for graph, source in graphs.items()
-            for protocol, settings in protocols.items()
-            for model, model_table in models.items()
-            for job in self._build_jobs(model, model_table, graph, source, protocol, settings)
-        )
-        for protocol, settings in protocols.items():
-            for key in () if settings.get("pairs") else ("heads", "tails"):
-                if key in settings:
-                    self._add_fault(f"protocols.{protocol}.{key}", "needs pairs = true; add it")
-        for graph, source in graphs.items():
-            if "path" not in source and all(job.graph != graph for job in jobs):
+        combinations = product(graphs, protocols, models)
+        built = [self._build_job(model, graph, protocol) for graph, protocol, model in combinations]
+        jobs = tuple(job for job in built if job is not None)
+        self._check_protocols(protocols)
+        self._check_jobs(jobs, graphs)
+        output = self._resolve_path("output", top["output"], {})
+        work = self._work_folder(output, top.get("work"))
+        self._raise_faults()
+        return JobBatch(self.path, Path(output), work, memory, measures, jobs)
+
+    def _read_measures(
+        self, top: Mapping[str, Any], protocols: Sequence[_NamedTable]
+    ) -> tuple[str, ...]:
+        """Return the measures of the summary, without repeats; add a fault for unknown ones."""
+        of_pairs = [protocol.of_pairs for protocol in protocols]
+        defaults = pair_measures.DEFAULTS if of_pairs and all(of_pairs) else MEASURES
+        measures = top.get("measures", defaults)
+        of_entities = [key for key in measures if not (any(of_pairs) and key in PAIRS_ONLY)]
+        self._try("measures", parse_all, [complete_key(key) for key in of_entities])
+        return tuple(dict.fromkeys(measures))
+
+    def _check_protocols(self, protocols: Iterable[_NamedTable]) -> None:
+        """Add faults for keys that only protocols of pairs have."""
+        for protocol in protocols:
+            for key in () if protocol.of_pairs else ("heads", "tails"):
+                if key in protocol.table:
+                    self._add_fault(protocol.full_key(key), "needs pairs = true; add it")
+
+    def _check_jobs(self, jobs: Sequence[Job], graphs: Iterable[_NamedTable]) -> None:
+        """Add faults for questions without a job, and if there is no job at all."""
+        with_jobs = {job.graph for job in jobs}
+        for graph in graphs:
+            if not graph.of_graph and graph.name not in with_jobs:
                 self._add_fault(
-                    f"graphs.{graph}",
+                    f"graphs.{graph.name}",
                     "no model and protocol belong to these questions; give a protocol for them, "
                     f"with no other keys than {', '.join(sorted(_KEYS_WITHOUT_GRAPH))}",
                 )
@@ -241,11 +287,6 @@ class _Reader:
                 "no model belongs to any graph, so there is nothing to do; give one of the models "
                 "a graph",
             )
-        output = self._resolve_path("output", top["output"], {})
-        work = self._work_folder(output, top.get("work"))
-        self._raise_faults()
-        columns = tuple(dict.fromkeys(measures))
-        return JobBatch(self.path, Path(output), work, memory, columns, jobs)
 
     def _work_folder(self, output: str, folder: str | None) -> Path:
         """Return the folder for parts, by default the output folder; add a fault for a URL."""
@@ -260,7 +301,9 @@ class _Reader:
             )
         return Path(work)
 
-    def _find_models(self, top: Mapping[str, Any], graphs: Iterable[str]) -> Mapping[str, Any]:
+    def _find_models(
+        self, top: Mapping[str, Any], graphs: Iterable[_NamedTable]
+    ) -> Mapping[str, Any]:
         """Return the entries of the models by name, including models that a pattern matches."""
         models: str | Mapping[str, Any] = top.get("models", {})
         if isinstance(models, str):
@@ -272,13 +315,14 @@ class _Reader:
         pattern = models["scores"]
         if not self._check_url("models", pattern) or len(self.faults) > n_faults:
             return {}
-        paths_by_name = self._try("models", models_by_pattern, pattern, self.path.parent, graphs)
+        names = [graph.name for graph in graphs]
+        paths_by_name = self._try("models", models_by_pattern, pattern, self.path.parent, names)
         return {name: {**keys, "scores": paths} for name, paths in (paths_by_name or {}).items()}
 
-    def _try(self, key: str, check: Callable[..., Any], *args: Any, **more: Any) -> Any:
+    def _try(self, key: str, check: Callable[..., Any], *args: Any, **options: Any) -> Any:
         """Return what a function returns; if it raises an error, add a fault and return None."""
         try:
-            return check(*args, **more)
+            return check(*args, **options)
         except KgtrecError as error:
             return self._add_fault(key, " ".join(str(error).splitlines()))
 
@@ -290,11 +334,11 @@ class _Reader:
     def _raise_faults(self) -> None:
         """Raise one FileError with all faults, if there are any."""
         if self.faults:
-            more = f"{len(self.faults)} faults: " if len(self.faults) > 1 else ""
+            count = f"{len(self.faults)} faults: " if len(self.faults) > 1 else ""
             texts = [
                 f"{join_names(keys)}: {text}" for text, keys in group_equal(self.faults).items()
             ]
-            raise FileError(self.path, found=more + "; ".join(texts), hint="correct the keys")
+            raise FileError(self.path, found=count + "; ".join(texts), hint="correct the keys")
 
     def _parse_table(
         self, section: str, table: Any, schema: Mapping[str, Any], needed: tuple[str, ...] = ()
@@ -302,30 +346,16 @@ class _Reader:
         """Return the valid entries of a table; add faults for all others."""
         valid = {}
         prefix = f"{section}." if section else ""
-        aliases = _OPTION_NAMES.get(section.partition(".")[0], {})
-        for key, value in table.items():
-            if aliases.get(key, key) != key:
-                if aliases[key] in table:
-                    self._add_fault(f"{prefix}{key}", f"means {aliases[key]}; give one of them")
-                    continue
-                key = aliases[key]
-            kind, full_key, n_faults = schema.get(key), f"{prefix}{key}", len(self.faults)
-            if kind is None:
-                self._try(full_key, choose, "key", key, schema)
-            elif isinstance(kind, list):
-                self._try(full_key, choose, key, value, kind)
-            elif kind is Settings:
-                self._try(full_key, Settings, **{key: value})
-            elif not isinstance(value, kind) or type(value) is bool is not kind:
-                kinds = kind if isinstance(kind, tuple) else (kind,)
-                self._add_fault(
-                    full_key,
-                    f"{value!r} is not {' or '.join(_TYPE_NAMES[type_] for type_ in kinds)}",
-                )
-            elif value in ("", [], {}) and key != "protocols":
-                self._add_fault(full_key, "empty")
-            elif isinstance(value, list) and not all(isinstance(item, str) for item in value):
-                self._add_fault(full_key, f"{value!r} is not a list of strings")
+        full_names = _OPTION_NAMES.get(section.partition(".")[0], {})
+        for name, value in table.items():
+            key = full_names.get(name, name)
+            n_faults = len(self.faults)
+            if key != name and key in table:
+                self._add_fault(f"{prefix}{name}", f"means {key}; give one of them")
+            elif key not in schema:
+                self._try(f"{prefix}{key}", choose, "key", key, schema)
+            else:
+                self._check_value(f"{prefix}{key}", key, value, schema[key])
             if len(self.faults) == n_faults:
                 valid[key] = value
         for key in needed:
@@ -333,167 +363,183 @@ class _Reader:
                 self._add_fault(f"{prefix}{key}", "missing")
         return valid
 
+    def _check_value(self, full_key: str, key: str, value: Any, allowed: Any) -> None:
+        """Add a fault unless a value is `allowed`: types, a list of choices, or `Settings`."""
+        if isinstance(allowed, list):
+            self._try(full_key, choose, key, value, allowed)
+        elif allowed is Settings:
+            self._try(full_key, Settings, **{key: value})
+        elif not isinstance(value, allowed) or type(value) is bool is not allowed:
+            types = allowed if isinstance(allowed, tuple) else (allowed,)
+            names = " or ".join(_TYPE_NAMES[type_] for type_ in types)
+            self._add_fault(full_key, f"{value!r} is not {names}")
+        elif value in ("", [], {}) and key != "protocols":
+            self._add_fault(full_key, "empty")
+        elif isinstance(value, list) and not all(isinstance(item, str) for item in value):
+            self._add_fault(full_key, f"{value!r} is not a list of strings")
+
     def _parse_tables(
         self,
-        kind: str,
-        entries: Any,
+        section: str,
+        tables: Mapping[str, Any],
         schema: Mapping[str, Any],
-        short: str = "",
+        key_of_string: str = "",
         needed: tuple[str, ...] = (),
-    ) -> dict[str, dict[str, Any]]:
-        """Return the tables of graphs, models or protocols by name.
+    ) -> list[_NamedTable]:
+        """Return the entries of a section: graphs, models or protocols.
 
-        An entry that is a string is the value of the key `short`.
+        An entry that is a string is the value of the key `key_of_string`.
         """
-        tables = {}
-        for name, entry in entries.items():
-            section = f"{kind}.{name}"
+        entries = []
+        for name, table in tables.items():
+            full_name = f"{section}.{name}"
             if not _VALID_NAME.fullmatch(name):
-                models = self.content.get("models")
-                by_pattern = kind == "models" and (
-                    isinstance(models, str) or _is_pattern_with_keys(models)
-                )
-                more = "; rename the file, or list the models by name" * by_pattern
-                text = "a name must begin with a letter, then have only letters, digits and . _ + -"
-                self._add_fault(section, text + more)
+                self._add_name_fault(section, full_name)
                 continue
-            if short and isinstance(entry, str):
-                entry = {short: entry}
-            if isinstance(entry, Mapping):
-                tables[name] = self._parse_table(section, entry, schema, needed)
+            if key_of_string and isinstance(table, str):
+                table = {key_of_string: table}
+            if isinstance(table, Mapping):
+                valid = self._parse_table(full_name, table, schema, needed)
+                entries.append(_NamedTable(section, name, valid))
             else:
-                self._add_fault(section, f"{entry!r} is not a table")
-        return tables
+                self._add_fault(full_name, f"{table!r} is not a table")
+        return entries
 
-    def _check_source(self, section: str, source: dict[str, Any]) -> None:
+    def _add_name_fault(self, section: str, full_name: str) -> None:
+        """Add the fault of a name that cannot be the name of a folder of ranks."""
+        models = self.content.get("models")
+        by_pattern = section == "models" and (
+            isinstance(models, str) or _is_pattern_with_keys(models)
+        )
+        text = "a name must begin with a letter, then have only letters, digits and . _ + -"
+        advice = "; rename the file, or list the models by name" if by_pattern else ""
+        self._add_fault(full_name, text + advice)
+
+    def _check_source(self, graph: _NamedTable) -> None:
         """Add faults unless a graph has exactly one source of questions, and only keys of it."""
-        kinds = [key for key in _SOURCE_KEYS if key in source]
-        if len(kinds) != 1:
-            problem = " and ".join(kinds) or "none"
+        sources = [key for key in _SOURCE_KEYS if key in graph.table]
+        if len(sources) != 1:
+            problem = " and ".join(sources) or "none"
             self._add_fault(
-                section, f"found {problem}; give exactly one of {', '.join(_SOURCE_KEYS)}"
+                f"graphs.{graph.name}",
+                f"found {problem}; give exactly one of {', '.join(_SOURCE_KEYS)}",
             )
             return
-        for key in source:
-            if key not in (*kinds, *_SOURCE_KEYS[kinds[0]]):
+        source = sources[0]
+        for key in graph.table:
+            if key not in (source, *_SOURCE_KEYS[source]):
                 self._add_fault(
-                    f"{section}.{key}", f"does not combine with {kinds[0]}; leave it out"
+                    graph.full_key(key), f"does not combine with {source}; leave it out"
                 )
-        if "qrels" in source and "documents" not in source:
+        if "qrels" in graph.table and "documents" not in graph.table:
             self._add_fault(
-                f"{section}.documents",
+                graph.full_key("documents"),
                 "missing; give the file with the documents' names, in the order of the columns",
             )
 
-    def _build_jobs(
-        self,
-        model: str,
-        model_table: dict[str, Any],
-        graph: str,
-        source: dict[str, Any],
-        protocol: str,
-        settings: dict[str, Any],
-    ) -> list[Job]:
-        """Return the job of a model, a graph and a protocol, as a list.
-
-        The list is empty if the job file does not combine them.
-        """
-        section = f"models.{model}"
-        for key, name in (("graphs", graph), ("protocols", protocol)):
-            for other in model_table.get(key, []):
-                known = self.content.get(key, _PROTOCOLS)
-                self._try(f"{section}.{key}", choose, key[:-1], other, known)
-            if name not in model_table.get(key, [name]):
-                return []
-        scores = model_table["scores"]
-        if isinstance(scores, Mapping):
-            for other, path in scores.items():
-                full_key = f"{section}.scores.{other}"
-                self._try(full_key, choose, "graph", other, self.content["graphs"])
-                if not isinstance(path, str) or not path:
-                    self._add_fault(full_key, f"{path!r} is not a path")
-            scores = scores.get(graph)
-            if not isinstance(scores, str):
-                return []
-        names = {"graph": graph, "split": settings.get("split", "test")}
-        of_pairs = settings.get("pairs", False)
-        if of_pairs and "path" not in source:
-            return []
-        if "path" not in source:
-            settings = settings if "protocols" in self.content else {}
-            if not _KEYS_WITHOUT_GRAPH.issuperset(settings):
-                return []
-        if "columns" in model_table:
-            if "path" not in source:
-                self._add_fault(f"{section}.columns", "needs a graph; leave it out")
-                return []
-            source = source | {"columns": model_table["columns"]}
-        request, resolved = self._build_request(graph, source, protocol, settings, names)
-        path = self._resolve_path(
-            f"{section}.scores", scores, names | {"model": model, "protocol": protocol}
+    def _build_job(
+        self, model: _NamedTable, graph: _NamedTable, protocol: _NamedTable
+    ) -> Job | None:
+        """Return the job of a model, a graph and a protocol; None if they do not combine."""
+        if not (self._combines(model, graph) and self._combines(model, protocol)):
+            return None
+        scores = self._find_scores(model, graph)
+        fitted = self._fit_protocol(protocol, graph)
+        if scores is None or fitted is None:
+            return None
+        if "columns" in model.table:
+            if not graph.of_graph:
+                self._add_fault(model.full_key("columns"), "needs a graph; leave it out")
+                return None
+            graph = replace(graph, table={**graph.table, "columns": model.table["columns"]})
+        names = {"graph": graph.name, "split": fitted.table.get("split", "test")}
+        request, settings = self._build_request(graph, fitted, names)
+        in_scores = names | {"model": model.name, "protocol": protocol.name}
+        path = self._resolve_path(model.full_key("scores"), scores, in_scores)
+        vectors = self._read_vectors(model, names)
+        job = Job(model.name, graph.name, protocol.name, request, path, settings=settings)
+        if fitted.of_pairs:
+            self._check_pairs(model, fitted)
+            settings = settings | {"vectors": vectors}
+            pairs = self._build_pair_request(request, settings, path)
+            return replace(job, request=pairs, settings=settings)
+        of_vectors = self._check_vectors(model, graph, vectors, path)
+        higher_is_better = not model.table.get("lower_is_better", False)
+        return replace(
+            job, higher_is_better=higher_is_better, vectors=vectors if of_vectors else None
         )
-        vectors = {key: model_table[key] for key in _VECTOR_KEYS if key in model_table}
+
+    def _combines(self, model: _NamedTable, entry: _NamedTable) -> bool:
+        """Return whether a model is evaluated on a graph, or under a protocol: by default, on all.
+
+        Adds faults for unknown names in the model's list.
+        """
+        key = entry.section
+        for name in model.table.get(key, []):
+            known = self.content.get(key, _PROTOCOLS)
+            self._try(model.full_key(key), choose, key[:-1], name, known)
+        return entry.name in model.table.get(key, [entry.name])
+
+    def _find_scores(self, model: _NamedTable, graph: _NamedTable) -> str | None:
+        """Return the path of a model's scores, unresolved; None if it has none for the graph."""
+        scores = model.table["scores"]
+        if not isinstance(scores, Mapping):
+            return scores
+        for name, path in scores.items():
+            full_key = model.full_key(f"scores.{name}")
+            self._try(full_key, choose, "graph", name, self.content["graphs"])
+            if not isinstance(path, str) or not path:
+                self._add_fault(full_key, f"{path!r} is not a path")
+        path = scores.get(graph.name)
+        return path if isinstance(path, str) else None
+
+    def _fit_protocol(self, protocol: _NamedTable, graph: _NamedTable) -> _NamedTable | None:
+        """Return the protocol for the questions of a graph; None if it does not apply to them.
+
+        Questions without a graph have no split and no filter, so the protocol that applies if the
+        job file has none loses its split.
+        """
+        if graph.of_graph:
+            return protocol
+        if "protocols" not in self.content:
+            return replace(protocol, table={})
+        return protocol if _KEYS_WITHOUT_GRAPH.issuperset(protocol.table) else None
+
+    def _read_vectors(self, model: _NamedTable, names: Mapping[str, str]) -> dict[str, Any]:
+        """Return the keys that say how vectors are scored; add faults for unknown models."""
+        vectors = {key: model.table[key] for key in _VECTOR_KEYS if key in model.table}
         if "model" in vectors:
-            self._try(f"{section}.model", check_model, vectors["model"])
+            self._try(model.full_key("model"), check_model, vectors["model"])
         if "model_config" in vectors:
-            key = f"{section}.model_config"
-            vectors["model_config"] = self._resolve_path(key, vectors["model_config"], names)
-        if of_pairs:
-            self._check_pairs(model, model_table, protocol, settings)
-            resolved["vectors"] = vectors
-            pairs = self._build_pair_request(request, resolved, path)
-            return [Job(model, graph, protocol, pairs, path, True, resolved)]
-        of_vectors = self._check_vectors(section, model_table, vectors, path, source)
-        higher = not model_table.get("lower_is_better", False)
-        return [
-            Job(
-                model,
-                graph,
-                protocol,
-                request,
-                path,
-                higher,
-                resolved,
-                vectors if of_vectors else None,
-            )
-        ]
+            full_key = model.full_key("model_config")
+            vectors["model_config"] = self._resolve_path(full_key, vectors["model_config"], names)
+        return vectors
 
     def _check_vectors(
-        self,
-        section: str,
-        model_table: Mapping[str, Any],
-        vectors: Mapping[str, Any],
-        path: str,
-        source: Mapping[str, Any],
+        self, model: _NamedTable, graph: _NamedTable, vectors: Mapping[str, Any], path: str
     ) -> bool:
         """Return whether scores are vectors of a model; add faults for keys without effect."""
-        named = any(key in vectors for key in _NAMING_KEYS)
-        of_vectors = named or ("path" in source and self.names_model(path))
-        if of_vectors and "path" not in source:
+        is_named = any(key in vectors for key in _NAMING_KEYS)
+        of_vectors = is_named or (graph.of_graph and self.names_model(path))
+        if of_vectors and not graph.of_graph:
             self._add_fault(
-                f"{section}.{next(iter(vectors))}",
+                model.full_key(next(iter(vectors))),
                 "vectors of a model answer only questions to a graph; list its graphs = [...]",
             )
         for key in vectors if not of_vectors else ():
-            self._add_fault(f"{section}.{key}", "has no effect without model; leave it out")
-        if of_vectors and "lower_is_better" in model_table:
+            self._add_fault(model.full_key(key), "has no effect without model; leave it out")
+        if of_vectors and "lower_is_better" in model.table:
             self._add_fault(
-                f"{section}.lower_is_better",
+                model.full_key("lower_is_better"),
                 "has no effect on vectors of a model, whose formula decides; leave it out",
             )
         return of_vectors
 
-    def _check_pairs(
-        self,
-        model: str,
-        model_table: dict[str, Any],
-        protocol: str,
-        settings: dict[str, Any],
-    ) -> None:
+    def _check_pairs(self, model: _NamedTable, protocol: _NamedTable) -> None:
         """Add faults for keys that do not combine with pairs."""
-        keys = [f"protocols.{protocol}.{key}" for key in settings if key not in PAIR_KEYS]
-        if "lower_is_better" in model_table:
-            keys.append(f"models.{model}.lower_is_better")
+        keys = [protocol.full_key(key) for key in protocol.table if key not in PAIR_KEYS]
+        if "lower_is_better" in model.table:
+            keys.append(model.full_key("lower_is_better"))
         for key in keys:
             self._add_fault(key, "does not combine with pairs = true; leave it out")
 
@@ -517,45 +563,44 @@ class _Reader:
         )
 
     def _build_request(
-        self,
-        graph: str,
-        source: dict[str, Any],
-        protocol: str,
-        settings: dict[str, Any],
-        names: Mapping[str, str],
+        self, graph: _NamedTable, protocol: _NamedTable, names: Mapping[str, str]
     ) -> tuple[QuestionRequest | AnswerRequest, dict[str, Any]]:
         """Return the request for the questions of a graph, and all settings with resolved paths."""
-        resolved = self._resolve(f"protocols.{protocol}", settings, names)
-        if "path" in source:
-            options = {
-                key: value
-                for key, value in resolved.items()
-                if _PROTOCOL_KEYS[key] is not Settings and key not in ("pairs", "heads", "tails")
-            }
-            name = options.pop("filter", "all")
-            options["filters"] = (tuple(name) if isinstance(name, list) else name,)
-            form, folder = split_format(source["path"])
-            folder = form + self._resolve_path(f"graphs.{graph}", folder, {})
-            if "columns" in source:
-                path = self._resolve_path(f"graphs.{graph}.columns", source["columns"], names)
-                options["column_labels"] = resolved["column_labels"] = path
-            return QuestionRequest(folder, progress=False, **options), resolved
-        file_options = self._resolve(f"graphs.{graph}", source, names)
-        least = {key: resolved[key] for key in ("min_answers",) if key in resolved}
-        return AnswerRequest(**file_options, **least), resolved | file_options
+        settings = self._resolve(protocol, names)
+        if graph.of_graph:
+            return self._build_question_request(graph, settings, names)
+        file_options = self._resolve(graph, names)
+        least = {key: settings[key] for key in ("min_answers",) if key in settings}
+        return AnswerRequest(**file_options, **least), settings | file_options
 
-    def _resolve(
-        self, section: str, table: Mapping[str, Any], names: Mapping[str, str]
-    ) -> dict[str, Any]:
-        """Return a table in which the paths of files are resolved."""
-        resolved = dict(table)
-        for key, value in table.items():
+    def _build_question_request(
+        self, graph: _NamedTable, settings: dict[str, Any], names: Mapping[str, str]
+    ) -> tuple[QuestionRequest, dict[str, Any]]:
+        """Return the request for a split of a graph, and the settings with its order of columns."""
+        options = {
+            key: value
+            for key, value in settings.items()
+            if _PROTOCOL_KEYS[key] is not Settings and key not in ("pairs", "heads", "tails")
+        }
+        splits = options.pop("filter", "all")
+        options["filters"] = (tuple(splits) if isinstance(splits, list) else splits,)
+        form, folder = split_format(graph.table["path"])
+        folder = form + self._resolve_path(f"graphs.{graph.name}", folder, {})
+        if "columns" in graph.table:
+            path = self._resolve_path(graph.full_key("columns"), graph.table["columns"], names)
+            options["column_labels"] = path
+            settings = settings | {"column_labels": path}
+        return QuestionRequest(folder, progress=False, **options), settings
+
+    def _resolve(self, entry: _NamedTable, names: Mapping[str, str]) -> dict[str, Any]:
+        """Return the keys of an entry, with resolved paths of files."""
+        resolved = dict(entry.table)
+        for key, value in entry.table.items():
+            full_key = entry.full_key(key)
             if key in FILE_KEYS:
-                resolved[key] = self._resolve_path(f"{section}.{key}", value, names)
+                resolved[key] = self._resolve_path(full_key, value, names)
             elif key == "known":
-                resolved[key] = [
-                    self._resolve_path(f"{section}.{key}", path, names) for path in value
-                ]
+                resolved[key] = [self._resolve_path(full_key, path, names) for path in value]
         return resolved
 
     def _resolve_path(self, key: str, path: str, names: Mapping[str, str]) -> str:
