@@ -103,13 +103,8 @@ def command(
     with a column rank, the realistic one), summary.csv and summary.md. As a paper's table, with
     tests: kgtrec report OUTPUT --format latex --test randomisation. Exit code 2 if a job failed.
     """
-    from multiprocessing import util
-
-    from kgtrec.cluster.batch.batch import batch_status, run_batch
     from kgtrec.cluster.batch.job_file import read_jobs
-    from kgtrec.cluster.batch.records import describe_fault, describe_outcome, describe_outcomes
-    from kgtrec.cluster.dask.workers import connect_client
-    from kgtrec.integrations.embeddings import ModelFile, is_saved_model, load_pair_vectors
+    from kgtrec.integrations.embeddings import is_saved_model
 
     shared.leave_out(
         (
@@ -120,42 +115,39 @@ def command(
     )
     batch = read_jobs(jobs, is_saved_model)
     if status:
-        states = batch_status(batch)
-        done = sum(job.state == "finished" for job in states)
-        others = [job for job in states if job.state not in ("finished", "waiting")]
-        lines = describe_outcomes(others)
-        return Report(lambda: "\n".join([f"{done} of {len(states)} done", *lines]))
+        return _report_status(batch)
     if scheduler and workers:
         raise UsageError(
             "--workers starts workers on this machine, but a --scheduler has its own; give one"
         )
+    return _report_outcomes(batch, _run(batch, scheduler, workers, patience, verbose))
 
-    outcomes = batch_status(batch)
-    bar = JobBar(len(outcomes), sum(job.state == "finished" for job in outcomes))
-    printed = set[str]()
 
-    def say(event: Outcome | str) -> None:
-        """Print an event. Without -v: notes, and on a terminal failures, equal ones once."""
-        text = event if isinstance(event, str) else describe_outcome(event)
-        kind = text.partition(": ")[2] if isinstance(event, str) else describe_fault(event)
-        failed = not isinstance(event, str) and event.state == "failed"
-        if verbose or ((isinstance(event, str) or (failed and bar.shown)) and kind not in printed):
-            printed.add(kind)
-            with bar.aside():
-                note(text)
+def _run(
+    batch: JobBatch, scheduler: str | None, workers: int | None, patience: float, verbose: bool
+) -> list[Outcome]:
+    """Run the unfinished jobs, with a bar on a terminal, and return the state of all jobs."""
+    from multiprocessing import util
 
+    from kgtrec.cluster.batch.batch import batch_status, run_batch
+    from kgtrec.cluster.dask.workers import connect_client
+    from kgtrec.integrations.embeddings import ModelFile, load_pair_vectors
+
+    states = batch_status(batch)
+    bar = JobBar(len(states), sum(job.state == "finished" for job in states))
+    printer = _EventPrinter(bar, verbose)
     try:
         with connect_client(scheduler) if scheduler else nullcontext() as client:
-            outcomes = run_batch(
+            return run_batch(
                 batch,
                 client,
                 workers,
-                say,
-                patience,
-                load_pair_vectors,
-                ModelFile,
-                say if verbose else None,
-                lambda state: bar.update(str(state), state.done),
+                say=printer.print,
+                patience=patience,
+                load_vectors=load_pair_vectors,
+                open_vectors=ModelFile,
+                say_plan=printer.print if verbose else None,
+                watch=lambda state: bar.update(str(state), state.done),
             )
     except KeyboardInterrupt:
         # Run the finalizers of multiprocessing, which an interrupted command skips. Otherwise its
@@ -164,16 +156,54 @@ def command(
         raise
     finally:
         bar.close()
-    return _report(batch, outcomes)
 
 
-def _report(batch: JobBatch, outcomes: list[Outcome]) -> Report:
+class _EventPrinter:
+    """Prints events of a batch to standard error, above its bar.
+
+    With `verbose`, it prints every event. Otherwise it prints notes, and failures if there is a
+    bar, because a bar only counts them; equal texts once.
+    """
+
+    def __init__(self, bar: JobBar, verbose: bool) -> None:
+        self.bar, self.verbose = bar, verbose
+        self.printed = set[str]()
+
+    def print(self, event: Outcome | str) -> None:
+        """Print a note, ``JOB: TEXT``, or the outcome of a job, unless it is to be left out."""
+        from kgtrec.cluster.batch.records import describe_fault, describe_outcome
+
+        if isinstance(event, str):
+            text, without_job, is_shown = event, event.partition(": ")[2], True
+        else:
+            text, without_job = describe_outcome(event), describe_fault(event)
+            is_shown = event.state == "failed" and self.bar.shown
+        if self.verbose or (is_shown and without_job not in self.printed):
+            self.printed.add(without_job)
+            with self.bar.aside():
+                note(text)
+
+
+def _report_status(batch: JobBatch) -> Report:
+    """Report how many jobs are finished, and those that have begun, failed or changed."""
+    from kgtrec.cluster.batch.batch import batch_status
+    from kgtrec.cluster.batch.records import describe_outcomes
+
+    states = batch_status(batch)
+    done = sum(job.state == "finished" for job in states)
+    unfinished = [job for job in states if job.state not in ("finished", "waiting")]
+    lines = describe_outcomes(unfinished)
+    return Report(lambda: "\n".join([f"{done} of {len(states)} done", *lines]))
+
+
+def _report_outcomes(batch: JobBatch, outcomes: list[Outcome]) -> Report:
+    """Report the summary, the files that were written, and the jobs that failed."""
     from kgtrec.cluster.batch.records import batch_notes, build_summary, describe_outcomes
 
     failed = [outcome for outcome in outcomes if outcome.state == "failed"]
     of_pairs = {job.of_pairs for job in batch.jobs}
-    kinds = " and ".join(["ranks"] * (False in of_pairs) + ["pairs"] * (True in of_pairs))
-    notes = [*batch_notes(batch), f"wrote {batch.output_name}/{kinds}, summary.csv, summary.md"]
+    folders = " and ".join(["ranks"] * (False in of_pairs) + ["pairs"] * (True in of_pairs))
+    notes = [*batch_notes(batch), f"wrote {batch.output_name}/{folders}, summary.csv, summary.md"]
     error = ""
     if failed:
         error = "\n  ".join(
