@@ -168,7 +168,8 @@ def resolve(
     Measures of answers, which may be listed in one name, are refused unless `of_answers`.
     """
     names = (measures,) if isinstance(measures, str) else tuple(measures)
-    columns = _resolve_cached(names, command_line, compat, qrels_format, of_answers, len(TABLE))
+    rules = _NameRules(command_line, compat, qrels_format, of_answers)
+    columns = _resolve_cached(names, rules, len(TABLE))
     if as_asked:
         return [column for _, column in sorted(columns, key=lambda pair: pair[0])]
     return [column for _, column in columns]
@@ -180,88 +181,162 @@ def in_table_order(columns: Iterable[Column]) -> list[Column]:
     return sorted(columns, key=lambda c: (order[c.measure], c.cutoff is not None, c.cutoff or 0.0))
 
 
+@dataclass(frozen=True)
+class _NameRules:
+    """How names of measures are read: the options of `resolve`."""
+
+    command_line: bool
+    compat: int
+    qrels_format: str | None
+    of_answers: bool
+
+
 @lru_cache(512)
 def _resolve_cached(
-    measures: tuple[str, ...],
-    command_line: bool,
-    compat: int,
-    qrels_format: str | None,
-    of_answers: bool,
-    rows: int,
+    measures: tuple[str, ...], rules: _NameRules, rows: int
 ) -> tuple[tuple[int, Column], ...]:
     """Do the work of `resolve`: columns with the positions of their names. `rows`, the size
     of the table, is a key of the cache."""
     if not measures:
         raise UsageError("no measure is given; give some, such as map_cut_20, or 'official'")
-    by_measure: dict[str, dict[Column, int]] = {}  # with the position among the names
-    bare: dict[str, int] = {}
-    settled: set[str] = set()
-    unknown: list[str] = []
-    wrong: list[str] = []
-    for position, full_name in enumerate(split_measures(measures)):
-        try:
-            name, settings = _take_settings(full_name)
-        except WrongParameters as error:
-            wrong.append(f"{full_name!r}: {error}")
-            continue
-        measure, separator, text = _split(name, command_line)
-        members = nickname(measure, compat)
-        if members is not None and not settings:
-            for member in members:
-                by_measure.setdefault(member, {})
-                bare.setdefault(member, position)
-            continue
+    reader = _NameReader(rules)
+    for position, name in enumerate(split_measures(measures)):
+        reader.add(position, name)
+    reader.raise_problems()
+    return reader.list_columns()
+
+
+@dataclass(frozen=True)
+class _ParsedName:
+    """A name of a measure, taken apart: ``P(rel=2)@5`` is P, "@", "5" and {"level": 2}.
+
+    - full: The name as the user wrote it.
+    - text: The name without its settings.
+    - measure, separator, parameters: The parts of `text`, in any spelling.
+    - settings: ``level`` and ``judged_only`` of a `Column`.
+    """
+
+    full: str
+    text: str
+    measure: str
+    separator: str
+    parameters: str
+    settings: dict[str, Any]
+
+    @classmethod
+    def parse(cls, full: str, command_line: bool) -> _ParsedName:
+        """Take a name apart; WrongParameters if its settings have invalid values."""
+        text, settings = _take_settings(full)
+        measure, separator, parameters = _split(text, command_line)
         if measure == "num_ret" and "level" in settings:  # NumRet(rel=2) of ir_measures
             measure = "num_rel_ret"
-        row = TABLE.get(measure)
-        if row is None or (separator and not text):
-            unknown.append(_why_unknown(full_name))
-            continue
-        if row.of_answers and not of_answers:
-            unknown.append(f"{name!r} is a measure of answers, not of queries; choose another here")
-            continue
-        if problem := _why_no_setting(full_name, measure, settings):
-            wrong.append(problem)
-            continue
-        into = by_measure.setdefault(measure, {})
-        is_bare = not separator or (command_line and row.kind == "ignored")
-        if is_bare and not settings and name in TABLE:
-            bare.setdefault(measure, position)
-            continue
-        strict = command_line and not row.of_answers
-        if strict and separator == "." and not settings:
-            if measure in settled:
-                continue
-            settled.add(measure)
+        return cls(full, text, measure, separator, parameters, settings)
+
+
+class _NameReader:
+    """Collects the columns of names, and the problems of names that have none.
+
+    - by_measure: The columns with parameters of each measure, with the position of their names.
+    - bare: Positions of measures that are named without parameters.
+    - settled: Measures whose parameters are known: trec_eval takes those of the first name.
+    - unknown, wrong: Messages about names without a measure, and about parameters.
+    """
+
+    def __init__(self, rules: _NameRules) -> None:
+        self.rules = rules
+        self.by_measure: dict[str, dict[Column, int]] = {}
+        self.bare: dict[str, int] = {}
+        self.settled: set[str] = set()
+        self.unknown: list[str] = []
+        self.wrong: list[str] = []
+
+    def add(self, position: int, full_name: str) -> None:
+        """Add the columns of a name, or its problem."""
         try:
-            columns = _measure_columns(measure, {})
-            if not is_bare:
-                parameters = parameters_of(measure, row, text, strict)
-                columns = [Column(measure, **parameter) for parameter in parameters]
+            name = _ParsedName.parse(full_name, self.rules.command_line)
         except WrongParameters as error:
-            wrong.append(f"{name!r}: {error}")
-            continue
-        is_theirs = not settings and separator != "@" and name.startswith(measure)
+            self.wrong.append(f"{full_name!r}: {error}")
+            return
+        members = nickname(name.measure, self.rules.compat)
+        if members is not None and not name.settings:
+            for member in members:
+                self._add_bare(member, position)
+        elif not self._is_refused(name):
+            self._add_measure(name, TABLE[name.measure], position)
+
+    def _add_bare(self, measure: str, position: int) -> None:
+        """Add a measure without parameters."""
+        self.by_measure.setdefault(measure, {})
+        self.bare.setdefault(measure, position)
+
+    def _is_refused(self, name: _ParsedName) -> bool:
+        """Return whether a name has no measure here, or a wrong setting; add the problem."""
+        row = TABLE.get(name.measure)
+        if row is None or (name.separator and not name.parameters):
+            self.unknown.append(_why_unknown(name.full))
+        elif row.of_answers and not self.rules.of_answers:
+            self.unknown.append(
+                f"{name.text!r} is a measure of answers, not of queries; choose another here"
+            )
+        elif problem := _why_no_setting(name.full, name.measure, name.settings):
+            self.wrong.append(problem)
+        else:
+            return False
+        return True
+
+    def _add_measure(self, name: _ParsedName, row: TrecMeasure, position: int) -> None:
+        """Add the columns of a name that has a measure, or the problem of its parameters."""
+        command_line = self.rules.command_line
+        requested = self.by_measure.setdefault(name.measure, {})
+        is_bare = not name.separator or (command_line and row.kind == "ignored")
+        if is_bare and not name.settings and name.text in TABLE:
+            self._add_bare(name.measure, position)
+            return
+        is_strict = command_line and not row.of_answers
+        if is_strict and name.separator == "." and not name.settings:
+            if name.measure in self.settled:
+                return
+            self.settled.add(name.measure)
+        try:
+            columns = _measure_columns(name.measure, {})
+            if not is_bare:
+                all_parameters = parameters_of(name.measure, row, name.parameters, is_strict)
+                columns = [Column(name.measure, **parameters) for parameters in all_parameters]
+        except WrongParameters as error:
+            self.wrong.append(f"{name.text!r}: {error}")
+            return
+        has_own_spelling = (
+            name.settings or name.separator == "@" or not name.text.startswith(name.measure)
+        )
         for column in columns:
-            asked = "" if is_theirs or row.of_answers else _asked(full_name, column, len(columns))
-            into.setdefault(replace(column, **settings, asked=asked, end=""), position)
-    strange = _of_other_formats(by_measure, qrels_format)
-    if unknown:
-        raise UsageError("; ".join([*unknown, *strange, *wrong]))
-    if strange:
-        raise WrongFormat("; ".join(strange))
-    if wrong:
-        raise BadCutoff("; ".join(wrong))
-    for measure, position in bare.items():
-        if all(column.has_setting for column in by_measure[measure]):  # no parameters replace them
-            for column in _measure_columns(measure, {}):
-                by_measure[measure].setdefault(replace(column, end=""), position)
-    ordered = (measure for measure in TABLE if measure in by_measure)
-    return tuple(
-        (by_measure[measure][replace(column, end="")], column)
-        for measure in ordered
-        for column in _measure_columns(measure, by_measure[measure])
-    )
+            asked = ""
+            if has_own_spelling and not row.of_answers:
+                asked = _asked(name.full, column, len(columns))
+            requested.setdefault(replace(column, **name.settings, asked=asked, end=""), position)
+
+    def raise_problems(self) -> None:
+        """Raise one error with all problems, if there are any."""
+        strange = _of_other_formats(self.by_measure, self.rules.qrels_format)
+        if self.unknown:
+            raise UsageError("; ".join([*self.unknown, *strange, *self.wrong]))
+        if strange:
+            raise WrongFormat("; ".join(strange))
+        if self.wrong:
+            raise BadCutoff("; ".join(self.wrong))
+
+    def list_columns(self) -> tuple[tuple[int, Column], ...]:
+        """Return the positions of names and their columns, in table order."""
+        for measure, position in self.bare.items():
+            requested = self.by_measure[measure]
+            if all(column.has_setting for column in requested):  # no parameters replace them
+                for column in _measure_columns(measure, {}):
+                    requested.setdefault(replace(column, end=""), position)
+        return tuple(
+            (self.by_measure[measure][replace(column, end="")], column)
+            for measure in TABLE
+            if measure in self.by_measure
+            for column in _measure_columns(measure, self.by_measure[measure])
+        )
 
 
 def _asked(name: str, column: Column, n_columns: int) -> str:
