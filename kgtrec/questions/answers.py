@@ -322,9 +322,9 @@ def read_json_lines(path: PathName) -> AnswerTable:
         raise FileError(path, found="no questions: the file is empty", hint=_LINE)
     records = [record for _, record in rows]
     answers = [(line, answer) for line, record in rows for answer in record["answers"]]
-    due = {name for _, answer in answers for name in answer}
+    expected = {name for _, answer in answers for name in answer}
     for line, answer in answers:
-        if missing := sorted(due - {"grade"} - answer.keys()):
+        if missing := sorted(expected - {"grade"} - answer.keys()):
             problem = f"answer {answer['label']!r} has no {missing[0]!r}, but other answers do"
             raise FileError(path, line, found=problem, hint=_LINE)
 
@@ -343,7 +343,7 @@ def read_json_lines(path: PathName) -> AnswerTable:
             name: [record["terms"][name] for record in records]
             for name in records[0].get("terms", {})
         },
-        np.array(from_answers("grade", 1)) if "grade" in due else None,
+        np.array(from_answers("grade", 1)) if "grade" in expected else None,
         1,
     )
     names = [name for name in answers[0][1] if name not in ("label", "grade")] if answers else []
@@ -362,49 +362,63 @@ def _parse_line(
 
     - first: Number and content of the first line, whose terms and kinds of lists all must have.
     """
-
-    def refuse(problem: str) -> FileError:
-        return FileError(path, line, found=problem, hint=_LINE)
-
     try:
         record = parse_json(text)
     except ValueError as error:
-        raise refuse(f"{quote_line(text)} is not JSON ({error})") from None
+        problem = f"{quote_line(text)} is not JSON ({error})"
+        raise FileError(path, line, found=problem, hint=_LINE) from None
     if not isinstance(record, dict) or not isinstance(record.get("id"), str):
-        raise refuse(f"{quote_line(text)} is not a question with an id")
+        problem = f"{quote_line(text)} is not a question with an id"
+        raise FileError(path, line, found=problem, hint=_LINE)
+    problem = _find_problem(record) or _find_answer_problem(record)
+    if not problem and first is not None and ("candidates" in record) != ("candidates" in first[1]):
+        here, there = ("", "no ") if "candidates" in record else ("no ", "")
+        problem = f"{here}candidates, but line {first[0]} has {there}candidates"
+    if problem := problem or _find_term_problem(record.get("terms", {}), first):
+        raise FileError(path, line, found=problem, hint=_LINE)
+    answers = [item if isinstance(item, dict) else {"label": item} for item in record["answers"]]
+    return record | {"answers": answers}
+
+
+def _find_problem(record: dict[str, Any]) -> str:
+    """Say what is wrong with the keys, the id or the lists of a question; "" if nothing is."""
     if unknown := set(record) - _KEYS:
-        raise refuse(f"an unknown key {min(unknown)!r}")
+        return f"an unknown key {min(unknown)!r}"
     if not is_value(record["id"]):
-        raise refuse(f"the id {record['id']!r} is not valid text")
+        return f"the id {record['id']!r} is not valid text"
     for name in ("answers", "known", "candidates"):
         if not isinstance(record.get(name, []), list):
-            raise refuse(f"{name} is {record[name]!r:.60}, not a list")
+            return f"{name} is {record[name]!r:.60}, not a list"
         for item in record.get(name, []):
             if not (is_value(item) or (name == "answers" and isinstance(item, dict))):
-                raise refuse(f"{name} contains {item!r:.60}, not a label")
-    if "answers" not in record:
-        raise refuse("a question without answers")
-    answers = [item if isinstance(item, dict) else {"label": item} for item in record["answers"]]
-    record["answers"] = answers
-    for item in answers:
-        grade = item.get("grade", 1)
-        if "label" not in item or type(grade) is not int or not all(map(is_value, item.values())):
-            raise refuse(f"{json.dumps(item):.60} is not an answer")
-    if first is not None and ("candidates" in record) != ("candidates" in first[1]):
-        which = ("", "no ") if "candidates" in record else ("no ", "")
-        raise refuse(f"{which[0]}candidates, but line {first[0]} has {which[1]}candidates")
-    terms = record.get("terms", {})
-    due = terms if first is None else first[1].get("terms", {})
-    if not isinstance(terms, dict) or set(terms) != set(due):
-        where = "" if first is None else f", but line {first[0]} has {', '.join(due) or 'none'}"
+                return f"{name} contains {item!r:.60}, not a label"
+    return "" if "answers" in record else "a question without answers"
+
+
+def _find_answer_problem(record: dict[str, Any]) -> str:
+    """Say what is wrong with the answers of a question that are objects; "" if nothing is."""
+    for answer in record["answers"]:
+        if not isinstance(answer, dict):
+            continue
+        has_grade = type(answer.get("grade", 1)) is int
+        if "label" not in answer or not has_grade or not all(map(is_value, answer.values())):
+            return f"{json.dumps(answer):.60} is not an answer"
+    return ""
+
+
+def _find_term_problem(terms: Any, first: tuple[int, Any] | None) -> str:
+    """Say how the terms of a question differ from those of the first line; "" if they fit."""
+    expected = terms if first is None else first[1].get("terms", {})
+    if not isinstance(terms, dict) or set(terms) != set(expected):
+        where = f", but line {first[0]} has {', '.join(expected) or 'none'}" if first else ""
         shown = ", ".join(terms) if isinstance(terms, dict) and terms else repr(terms)
-        raise refuse(f"the terms {shown}{where}")
+        return f"the terms {shown}{where}"
     for name, value in terms.items():
-        same = first is None or type(value) is type(due[name])
+        same = first is None or type(value) is type(expected[name])
         if not is_value(value) or not same:
-            other = "" if same or first is None else f", but {due[name]!r} in line {first[0]}"
-            raise refuse(f"the term {name!r} is {value!r}{other}")
-    return record
+            other = "" if same or first is None else f", but {expected[name]!r} in line {first[0]}"
+            return f"the term {name!r} is {value!r}{other}"
+    return ""
 
 
 # -- Questions -------------------------------------------------------------------------------------
