@@ -6,7 +6,7 @@ The caption describes the evaluation: graph, split, filter, candidates, averages
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from statistics import fmean, stdev
@@ -293,12 +293,17 @@ class ModelTable(ShownInLines):
         ]
         if counts := {n for column in self.columns for n in column.runs if n}:
             sentences.append(_describe_runs(counts))
-        if self.significance is not None and any(c.beaten is not None for c in self.columns):
-            marks = f"Superscripts: significantly better than these ({self.significance.method()})"
-            untested = [c.measure.title for c in self.columns if c.beaten is None]
-            missing = ", ".join(dict.fromkeys(untested))
-            sentences.append(f"{marks}; {missing} not tested." if missing else f"{marks}.")
+        sentences += self._explain_superscripts()
         return " ".join([*sentences, *self._differences()])
+
+    def _explain_superscripts(self) -> Iterator[str]:
+        """Yield the sentence on superscripts of significance, if any column has been tested."""
+        if self.significance is None or all(c.beaten is None for c in self.columns):
+            return
+        marks = f"Superscripts: significantly better than these ({self.significance.method()})"
+        untested = [c.measure.title for c in self.columns if c.beaten is None]
+        missing = ", ".join(dict.fromkeys(untested))
+        yield f"{marks}; {missing} not tested." if missing else f"{marks}."
 
     def _differences(self) -> Iterable[str]:
         """Return the sentences on models that are not comparable."""
@@ -349,7 +354,8 @@ def table_of_models(
         )
     runs = {name: runs_by_name("systems", by_model, "model") for name, by_model in named.items()}
     models = tuple(dict.fromkeys(model for by_model in runs.values() for model in by_model))
-    several = any(len(ranks) > 1 for by_model in runs.values() for ranks in by_model.values())
+    runs_of_models = [ranks for by_model in runs.values() for ranks in by_model.values()]
+    several = any(len(ranks) > 1 for ranks in runs_of_models)
     test = significance.test if significance else "bootstrap"
     refuse_if(
         (not models, "a table of models needs at least one model; give files of ranks"),
