@@ -20,6 +20,21 @@ KGT_INLINE float64x2_t load_tail_f64(const double *p, size_t n, double fill) {
     return n == 2 ? vld1q_f64(p) : vcombine_f64(vld1_f64(p), vdup_n_f64(fill));
 }
 
+/* x where x > y, else y: y where x is NaN, which NEON's own maximum is not. clang would make fmaxnm
+ * of a comparison with a constant, which is NaN if x is a signalling NaN: so it must not see the
+ * masks. */
+KGT_INLINE float32x4_t larger_f32(float32x4_t x, float32x4_t y) {
+    uint32x4_t greater = vcgtq_f32(x, y);
+    __asm__("" : "+w"(greater));
+    return vbslq_f32(greater, x, y);
+}
+
+KGT_INLINE float64x2_t larger_f64(float64x2_t x, float64x2_t y) {
+    uint64x2_t greater = vcgtq_f64(x, y);
+    __asm__("" : "+w"(greater));
+    return vbslq_f64(greater, x, y);
+}
+
 /* It has no movemask either. So masks are narrowed until one 64-bit word holds those of 4 vectors,
  * one bit per lane, lane 0 lowest. */
 KGT_INLINE uint64_t marks_f32(const uint32x4_t keep[4]) {
@@ -72,8 +87,7 @@ KGT_INLINE void transpose_2_by_2(float64x2_t v[2]) {
 #define LOAD_TAIL(p, n, fill) load_tail_f32(p, n, fill)
 #define STORE(p, v) vst1q_f32(p, v)
 #define SET1(s) vdupq_n_f32(s)
-/* NEON's maximum is NaN if either value is, which LARGER must not be. */
-#define LARGER(x, y) vbslq_f32(vcgtq_f32(x, y), x, y)
+#define LARGER(x, y) larger_f32(x, y)
 #define FMA(a, b, c) vfmaq_f32(c, a, b)
 #define FMA1(a, b, c) fmaf(a, b, c)
 #define ADD(a, b) vaddq_f32(a, b)
@@ -166,7 +180,7 @@ KGT_INLINE float32x4_t padded(float32x4_t values, size_t n, float fill) {
 #define LOAD_TAIL(p, n, fill) load_tail_f64(p, n, fill)
 #define STORE(p, v) vst1q_f64(p, v)
 #define SET1(s) vdupq_n_f64(s)
-#define LARGER(x, y) vbslq_f64(vcgtq_f64(x, y), x, y)
+#define LARGER(x, y) larger_f64(x, y)
 #define FMA(a, b, c) vfmaq_f64(c, a, b)
 #define FMA1(a, b, c) fma(a, b, c)
 #define ADD(a, b) vaddq_f64(a, b)
