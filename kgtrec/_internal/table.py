@@ -493,6 +493,11 @@ class ShownAsTables(ShownInLines):
 
     _shown: ClassVar[tuple[str, ...]] = ("table",)
 
+    def to_frame(self) -> pandas.DataFrame:
+        """Return the main table as a pandas frame, with columns named as in CSV."""
+        frame: pandas.DataFrame = self._tables()[0].to_frame()
+        return frame
+
     def _lines(self) -> tuple[str, str]:
         """Return two lines: the size of the first table, and its main values."""
         table = self._tables()[0]

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from kgtrec._internal.arrays import Array, Int32, Int64
 from kgtrec._internal.locations import is_location, local_copy
-from kgtrec._internal.table import lines_as_html
+from kgtrec._internal.table import import_pandas, lines_as_html
 from kgtrec.errors import (
     FilterWarning,
     GraphWarning,
@@ -44,6 +44,7 @@ from kgtrec.graph.triples import (
 )
 
 if TYPE_CHECKING:
+    import pandas
     from typing_extensions import Self
 
     from kgtrec.graph.readers.common import GraphTables
@@ -347,6 +348,20 @@ class GraphData:
             which = "this graph" if self.name is None else f"graph {self.name!r}"
             raise UsageError(f"{which} has no split {name!r}; {must_be(name, self.splits)}")
         return self.splits[name]
+
+    def to_frame(self, split: str) -> pandas.DataFrame:
+        """Return a pandas frame of the labels of a split's triples: head, relation, tail.
+
+        UsageError if the split is missing.
+        """
+        head, relation, tail = self.split(split).T
+        return import_pandas("split and entities").DataFrame(
+            {
+                "head": self.entities[head],
+                "relation": self.relations[relation],
+                "tail": self.entities[tail],
+            }
+        )
 
     @cached_property
     def fingerprint(self) -> str:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.csr import spans
 from kgtrec._internal.files import atomic_write
-from kgtrec._internal.table import ShownInLines
+from kgtrec._internal.table import ShownInLines, import_pandas
 from kgtrec.errors import UsageError, choose
 from kgtrec.trec.files.columns import QrelsColumns, RunColumns
 from kgtrec.trec.files.documents import read_documents
@@ -22,6 +22,8 @@ from kgtrec.trec.files.parse import Packed, write_run_lines
 from kgtrec.trec.files.text import PathName, identifiers, is_path
 
 if TYPE_CHECKING:
+    import pandas
+
     from kgtrec.graph.labels import Labels
 
 
@@ -131,6 +133,23 @@ class Run(ShownInLines):
             documents=self.documents[rows],
             scores=self.scores[rows],
             depth=depth,
+        )
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return a pandas frame with a row per candidate: query_id, doc_id, rank, score.
+
+        Ranks start at 1. Documents have their names of TREC files, as `write` writes them.
+        """
+        pandas = import_pandas("write")
+        lengths = np.diff(self.offsets)
+        rank = np.arange(len(self.documents)) - np.repeat(self.offsets[:-1], lengths) + 1
+        return pandas.DataFrame(
+            {
+                "query_id": np.repeat(np.array(self.query_ids, dtype=object), lengths),
+                "doc_id": self.docnos[self.documents],
+                "rank": rank,
+                "score": self.scores,
+            }
         )
 
     def _columns(self, rows: slice) -> tuple[NDArray[np.int64], NDArray[Any]]:
