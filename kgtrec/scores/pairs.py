@@ -74,11 +74,6 @@ class PairAxes:
         return len(self.heads) * len(self.tails)
 
     @property
-    def all_tails(self) -> bool:
-        """True if every entity is a tail, and columns are in id order."""
-        return len(self.tails) == self.n_entities and self.columns_in_order
-
-    @property
     def columns_in_order(self) -> bool:
         """True if the caller lists the tails in id order."""
         return bool((np.diff(self.columns) == 1).all())

@@ -255,7 +255,7 @@ def test_odd_numbers_are_printed_as_in_c() -> None:
     plain = np.arange(len(odd)) / 8
     values = {"map": np.array(odd), "num_ret": np.arange(len(odd)) * 1.0, "recip_rank": plain}
     total = {"map": math.inf, "num_ret": 2**40, "recip_rank": 0.0}
-    scored = Scored("r", [*"abcdefgh"], values, total, 8, 0, 0)
+    scored = Scored("r", [*"abcdefgh"], values, total, 0, 0)
     text = trec_text([scored], request).decode()
     rows = [line.split("\t") for line in text.splitlines()]
     assert {tuple(line[:2]) for line in rows} >= {(f"{name:<22s}", "a") for name in names}
@@ -281,7 +281,7 @@ def test_many_queries_are_printed_in_order() -> None:
     count = 4_321
     values = {"P_1": np.arange(count) * 1.0, "relstring": np.array(["01%"] * count, object)}
     queries = [f"q%s{number}" for number in range(count)]
-    scored = Scored("r", queries, values, {"P_1": 0.5}, count, 0, 0)
+    scored = Scored("r", queries, values, {"P_1": 0.5}, 0, 0)
     text = trec_text([scored], request).decode()
     assert text == "".join(
         line("P_1", query, f"{place}.0000") + line("relstring", query, "'01%'")

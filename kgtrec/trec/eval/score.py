@@ -125,7 +125,6 @@ class Scored:
     - queries: In byte order.
     - values, (n_queries,): Column name to its value for every query; float64, or str for relstring.
     - summary: Column name to its value over all queries.
-    - n_asked: Number of queries of the qrels.
     - unanswered, unasked: Queries of the qrels that the run lacks, and of the run that the qrels
       lack.
     - is_zscored: The values are z-scores: all are floats, printed with a ``Z`` before their
@@ -144,7 +143,6 @@ class Scored:
     queries: Sequence[str]
     values: Mapping[str, Array]
     summary: Mapping[str, float | int | str]
-    n_asked: int
     unanswered: int
     unasked: int
     is_zscored: bool = False
@@ -315,7 +313,6 @@ def score_lists(
         queries=queries,
         values=values,
         summary=total,
-        n_asked=len(judged),
         unanswered=lists.unanswered,
         unasked=lists.unasked,
         is_zscored=reference is not None,
