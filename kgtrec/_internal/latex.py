@@ -69,7 +69,7 @@ _GREEK = (
     "ALPHA:A BETA:B GAMMA DELTA EPSILON:E ZETA:Z ETA:H THETA IOTA:I KAPPA:K LAMDA MU:M NU:N XI "
     "OMICRON:O PI RHO:P SIGMA TAU:T UPSILON PHI CHI:X PSI OMEGA"
 )
-_LATIN_OF = {name: latin for name, _, latin in (each.partition(":") for each in _GREEK.split())}
+_LATIN_OF = {name: latin for name, _, latin in (entry.partition(":") for entry in _GREEK.split())}
 _CONTROL = re.compile(r"[\x01-\x1f\x7f\u2028\u2029]")
 _LIGATURES = re.compile(r"(?<=[-`',?!])(?=[-`',])|(?<=[?!])(?=`)")
 

@@ -413,8 +413,8 @@ class _Stream(io.RawIOBase):
 
 def _url(path: str | os.PathLike[str]) -> str:
     """Return a URL with all its slashes, and its scheme in lower case."""
-    scheme, _, rest = url_text(os.fspath(path)).partition(":")
-    return f"{scheme.lower()}:{rest}"
+    scheme, _, path_text = url_text(os.fspath(path)).partition(":")
+    return f"{scheme.lower()}:{path_text}"
 
 
 def _send_uninterrupted(copy: Path, url: str) -> None:

@@ -268,9 +268,9 @@ class Table:
             cells += [f'<td style="text-align:right">{cell}</td>' for cell in row[self.names :]]
             lines.append(f"<tr>{''.join(cells)}</tr>")
         left_out = len(rows) - len(lines)
-        more = f"<p>{left_out:,} more rows</p>" if left_out else ""
+        note_on_omitted = f"<p>{left_out:,} more rows</p>" if left_out else ""
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
-        return table + more
+        return table + note_on_omitted
 
     def to_dict(self) -> dict[str, Any]:
         """Return values by row name and column key, with one level per column that names a row.

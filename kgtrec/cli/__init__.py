@@ -145,8 +145,8 @@ class _Commands(click.Group):
 def _name_guide(command: click.Command, guide: str) -> None:
     """Add the guide as the last line of a command's help, and of its subcommands' help."""
     command.epilog = f"Guide: kgtrec guide {guide}"
-    for each in getattr(command, "commands", {}).values():
-        _name_guide(each, guide)
+    for subcommand in getattr(command, "commands", {}).values():
+        _name_guide(subcommand, guide)
 
 
 @click.group(

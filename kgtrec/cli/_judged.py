@@ -102,7 +102,7 @@ def correct(
 
 
 def _join(sentences: Sequence[str]) -> str:
-    return "".join(f"{each[0].upper()}{each[1:]}. " for each in sentences).strip()
+    return "".join(f"{sentence[0].upper()}{sentence[1:]}. " for sentence in sentences).strip()
 
 
 def _sections_of_systems(tables: dict[str, Table], known: bool) -> list[Section]:

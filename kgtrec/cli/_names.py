@@ -82,7 +82,7 @@ def group_options(
     parameters: Sequence[click.Parameter], ctx: click.Context
 ) -> dict[str, list[tuple[str, str]]]:
     """Return the lines of --help by heading; short lists have the heading "Options"."""
-    options = [each for each in parameters if isinstance(each, click.Option)]
+    options = [parameter for parameter in parameters if isinstance(parameter, click.Option)]
     records = {long_name(option): option.get_help_record(ctx) for option in options}
     shown = {name: record for name, record in records.items() if record is not None}
     if len(shown) < GROUPED_FROM:
@@ -102,7 +102,7 @@ def option_spelling(message: str, command: click.Command) -> str:
 
     An argument without an option in this command keeps Python's spelling.
     """
-    options = [each for each in command.params if isinstance(each, click.Option)]
+    options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
     by_name = {str(option.name): option for option in options}
     by_name |= {long_name(option)[2:].replace("-", "_"): option for option in options}
 

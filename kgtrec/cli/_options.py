@@ -100,7 +100,7 @@ def on_command_line(name: str) -> bool:
 def option_of(name: str) -> str:
     """Return the option of a parameter, as users spell it."""
     command = click.get_current_context().command
-    return next(long_name(each) for each in command.params if each.name == name)
+    return next(long_name(parameter) for parameter in command.params if parameter.name == name)
 
 
 def list_typed(names: Iterable[str]) -> list[str]:

@@ -361,7 +361,10 @@ class Command(click.Command):
         idle = check_needs(ctx)
         check_paths(self, ctx.params)
         # Only `_prepare` uses these.
-        shown = {"form", *(each.name for each in self.params if each.type in (PRINT_TO, DRAW))}
+        shown = {
+            "form",
+            *(parameter.name for parameter in self.params if parameter.type in (PRINT_TO, DRAW)),
+        }
         values = {name: value for name, value in ctx.params.items() if name not in shown}
         assert self.callback is not None
         try:
@@ -395,7 +398,11 @@ class Command(click.Command):
             pages = report.pages(get_terminal_size().columns)
         elif report.has(form):
             text = report.render(form)
-        outputs = [ctx.params[str(each.name)] for each in self.params if each.type is PRINT_TO]
+        outputs = [
+            ctx.params[str(parameter.name)]
+            for parameter in self.params
+            if parameter.type is PRINT_TO
+        ]
         output = outputs[0] if outputs and isinstance(text, str) else None
         if isinstance(text, str) and output is not None:
             write_text(output, f"{text.rstrip()}\n")

@@ -134,8 +134,13 @@ def _keep_only(mode: str, *names: str) -> None:
     ctx = click.get_current_context()
     if ctx.params["files"]:
         raise UsageError(f"{mode} compares no two models: omit the files")
-    others = {str(each.name) for each in ctx.command.params} - {*names, "files", "form", "quiet"}
-    shared.leave_out((True, sorted(others), f"{{}}: no effect with {mode}; leave out"))
+    unused = {str(parameter.name) for parameter in ctx.command.params} - {
+        *names,
+        "files",
+        "form",
+        "quiet",
+    }
+    shared.leave_out((True, sorted(unused), f"{{}}: no effect with {mode}; leave out"))
 
 
 def compare_checkpoints(request: SimpleNamespace) -> Report:

@@ -119,8 +119,8 @@ def _decide(files: tuple[str, ...], keys: tuple[str, ...], options: Mapping[str,
     shared.refuse(shared.one_per_file("--name", names, files))
     reference = Reference.load(base) if _is_json(base) else None
     read = slice(reference is not None, None)
-    others = name_systems(files[read], qrels, least=1, names=names[read])
-    systems: dict[str, Any] = dict(others if qrels else load_comparable(others))
+    runs_by_name = name_systems(files[read], qrels, least=1, names=names[read])
+    systems: dict[str, Any] = dict(runs_by_name if qrels else load_comparable(runs_by_name))
     if reference is not None:
         name = names[0] if names else Path(base).stem
         systems = {base if name in systems else name: reference, **systems}

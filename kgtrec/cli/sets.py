@@ -198,7 +198,10 @@ def _compare(judged: dict[str, AnswerSets], options: dict[str, Any]) -> Report:
         )
         for samples in samples_of_sets(judged)
     ]
-    tables = {each.samples.title: (each.value_table(), each.pair_table()) for each in compared}
+    tables = {
+        comparison.samples.title: (comparison.value_table(), comparison.pair_table())
+        for comparison in compared
+    }
     notes = dict.fromkeys(text for sets in judged.values() for text in sets.notes)
     sections = [(title, [*pair], "") for title, pair in tables.items()]
     data = {title: [table.to_dict() for table in pair] for title, pair in tables.items()}

@@ -150,8 +150,8 @@ class Needs:
         needs = again * _TARGET * targets + self.results * _ANSWER * targets
         for name in ("known", "removed"):
             offsets = store.array(f"{name}_offsets")
-            each = again * (_RENUMBERED if self.cut else _KNOWN)
-            needs += each * (offsets[question + 1] - offsets[question])
+            bytes_per_answer = again * (_RENUMBERED if self.cut else _KNOWN)
+            needs += bytes_per_answer * (offsets[question + 1] - offsets[question])
         if store.restricted:
             of = np.array(store.array("candidate_lists_of")[question])
             offsets = store.array("candidate_lists_lists_offsets")

@@ -421,9 +421,11 @@ def _read_headers(folder: Path, paths: list[Path]) -> dict[Path, ShardHeader]:
     if headers:
         faults += _find_faults(headers, {path.name for path in paths})
     if faults:
-        more = f"; and {len(faults) - _MOST_NAMED} more" if len(faults) > _MOST_NAMED else ""
+        note_on_further = (
+            f"; and {len(faults) - _MOST_NAMED} more" if len(faults) > _MOST_NAMED else ""
+        )
         hint = "rank these shards again with the command and the inputs of the others"
-        raise FileError(folder, found="; ".join(faults[:_MOST_NAMED]) + more, hint=hint)
+        raise FileError(folder, found="; ".join(faults[:_MOST_NAMED]) + note_on_further, hint=hint)
     return headers
 
 

@@ -182,11 +182,11 @@ def find_ids(
     bad = ids < 0
     if bad.any() and unknown == "error":
         first = int(np.flatnonzero(bad)[0])
-        more = f" (nor are {int(bad.sum()) - 1:,} more labels)" if bad.sum() > 1 else ""
+        note_on_further = f" (nor are {int(bad.sum()) - 1:,} more labels)" if bad.sum() > 1 else ""
         refuse(
             path,
             int(lines[first]),
-            f"{text_of(names[first].as_py())!r} is not in the graph{more}",
+            f"{text_of(names[first].as_py())!r} is not in the graph{note_on_further}",
             SKIP,
         )
     return ids[~bad] if drop else ids, int(bad.sum())

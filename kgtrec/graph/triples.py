@@ -297,7 +297,7 @@ def number_sets(
     """
     keys = {name: _set_keys(*arrays) for name, arrays in qualifiers.items()}
     of_facts = set().union(*keys.values())
-    every = of_facts.union(rest for key in of_facts for rest in _rests(key))
+    every = of_facts.union(smaller_set for key in of_facts for smaller_set in _rests(key))
     ordered = sorted(every)  # big-endian numbers ascend as their bytes do
     number = {key: index for index, key in enumerate(ordered)}
     splits = {
@@ -306,7 +306,9 @@ def number_sets(
     }
     lengths = np.array([len(key) // _PAIR for key in ordered], np.int64)
     pairs = np.frombuffer(b"".join(ordered), ">i4").astype(np.int32).reshape(-1, 2)
-    without = np.array([number.get(rest, -1) for key in ordered for rest in _rests(key)], np.int32)
+    without = np.array(
+        [number.get(smaller_set, -1) for key in ordered for smaller_set in _rests(key)], np.int32
+    )
     return splits, QualifierSets(offsets_of(lengths), pairs, without)
 
 

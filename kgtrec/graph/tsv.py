@@ -248,20 +248,20 @@ class _Blocks:
     def _texts(self) -> Iterator[tuple[bytearray, int]]:
         """Yield buffers of whole lines and their size; each is valid until the next but one."""
         texts = [bytearray(), bytearray()]
-        rest, is_end = b"", False
+        unfinished_line, is_end = b"", False
         while not is_end:
             texts.reverse()
             length = self._block + LABEL_PAD + 1
             if len(texts[0]) < length:
                 texts[0] = bytearray(length)
             text = texts[0]
-            text[: len(rest)] = rest
-            size, is_end = self._fill(text, len(rest))
+            text[: len(unfinished_line)] = unfinished_line
+            size, is_end = self._fill(text, len(unfinished_line))
             stop = text.rfind(b"\n", 0, size) + 1
             if is_end and stop < size:
                 text[size] = ord("\n")
                 stop = size = size + 1
-            rest = bytes(memoryview(text)[stop:size])
+            unfinished_line = bytes(memoryview(text)[stop:size])
             if stop:
                 yield text, stop
             elif not is_end:

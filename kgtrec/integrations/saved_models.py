@@ -238,7 +238,9 @@ def from_config(config: Configuration, model: str | None = None) -> SavedModel:
     """
     name, known = config.value("model"), _MODELS[config.program]
     if name is None and model is not None:
-        name = next((each for each in known if each.lower() == model.lower()), model)
+        name = next(
+            (known_name for known_name in known if known_name.lower() == model.lower()), model
+        )
     if name is None:
         raise UsageError(
             f"{config.path}: the configuration names no model; pass {argument('model', 'rotate')}"

@@ -71,8 +71,8 @@ def list_names() -> str:
             },
         ),
     ]
-    others = [name for name, row in TABLE.items() if not is_key(row)]
-    text = f"Only for files of qrels and runs (kgtrec eval): {', '.join(others)}."
+    trec_names = [name for name, row in TABLE.items() if not is_key(row)]
+    text = f"Only for files of qrels and runs (kgtrec eval): {', '.join(trec_names)}."
     return "\n\n".join([*parts, "\n".join(_wrap_text(text, ""))])
 
 

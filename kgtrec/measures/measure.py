@@ -237,8 +237,8 @@ def parse_all(keys: Iterable[str | Measure]) -> list[Measure]:
         except UsageError as error:
             problems.append(error.marked)
     if problems := [*dict.fromkeys(problems)]:
-        more = len(problems) - _SHOWN_PROBLEMS
-        rest = [f"and {more:,} more that are not measures"] if more > 0 else []
+        n_further = len(problems) - _SHOWN_PROBLEMS
+        rest = [f"and {n_further:,} more that are not measures"] if n_further > 0 else []
         head = f"{len(problems):,} keys are not measures"
         raise UsageError(list_problems(head, [*problems[:_SHOWN_PROBLEMS], *rest]))
     return list(dict.fromkeys(measures))
@@ -267,7 +267,7 @@ def term_of_group(measure: Measure, ranks: Ranks) -> tuple[Term, list[str]]:
     if term is None:
         known = ", ".join(term_names(ranks)) or "none"
         raise UsageError(f"{measure}: questions have no term {name!r}; their terms: {known}")
-    names = [each.strip() for each in named.split("+")] if named else []
+    names = [key.strip() for key in named.split("+")] if named else []
     values = term.texts(np.unique(term.codes))
     if missing := [each for each in names if each not in values]:
         problem = f"no question has {name} {missing[0]!r}, only {', '.join(values)}"

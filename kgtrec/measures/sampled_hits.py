@@ -42,8 +42,8 @@ def _chances(rank: Float64, candidates: Int64, k: int, n: int) -> Float64:
 
     if k >= n:
         return np.ones(np.broadcast(rank, candidates).shape)
-    others = np.maximum(candidates - 1, 1)
-    below = np.where(candidates > 1, (candidates - rank) / others, 1.0)
+    n_negatives = np.maximum(candidates - 1, 1)
+    below = np.where(candidates > 1, (candidates - rank) / n_negatives, 1.0)
     return np.asarray(betainc(n - k, k, below), np.float64)
 
 

@@ -546,9 +546,9 @@ def _draw_overtaking(
         weak = weakest[np.argmax(count)]
         shown, strong = set(chosen.tolist()), pairs[pairs[:, 0] == weak, 1]
     for index in sorted(shown):
-        each = panel.curves[index]
-        style = styles[each.model] | {"linewidth": 0.8, "markersize": 2.5}
-        axes.plot(*each.values[metric], label=each.model, **style)
+        training = panel.curves[index]
+        style = styles[training.model] | {"linewidth": 0.8, "markersize": 2.5}
+        axes.plot(*training.values[metric], label=training.model, **style)
     if weak is not None:
         marks: dict[str, Any] = {"linestyle": "", "zorder": 3, "markersize": 5}
         axes.plot(

@@ -246,14 +246,16 @@ def _check_shape(path: str | PathLike[str], name: str, rows: Array, questions: Q
     if rows.ndim != 2 or rows.dtype.kind not in "iu" or len(rows) != n_triples:
         problem = f"{name} is {rows.dtype} of shape {rows.shape}, for {n_triples:,} triples"
         dropped = questions.graph.duplicates.get(questions.of_graph().split, 0)
-        more = f"; {dropped:,} repeated triples of the split count once" if dropped else ""
-        refuse(path, None, problem, _OGB_HINT + more)
+        note_on_repeats = (
+            f"; {dropped:,} repeated triples of the split count once" if dropped else ""
+        )
+        refuse(path, None, problem, _OGB_HINT + note_on_repeats)
     bad = (rows < -1) | (rows >= questions.n_entities)
     if bad.any():
         row, column = (int(index) for index in np.argwhere(bad)[0])
         problem = f"{name}[{row}, {column}] is {rows[row, column]}, not below"
-        more = f"{questions.n_entities:,}, the number of entities"
-        refuse(path, None, f"{problem} {more}", "number entities as the graph does")
+        limit = f"{questions.n_entities:,}, the number of entities"
+        refuse(path, None, f"{problem} {limit}", "number entities as the graph does")
 
 
 _PYKEEN_COLUMNS = ("head_label", "relation_label", "tail_label", "score")

@@ -136,13 +136,13 @@ def separate(questions: AnyQuestions) -> AnyQuestions:
     answers = questions.answers.ids[instance]
     known = select_lists(questions.known, question)
     keys = to_keys(known, n)
-    others = keys[~contains(every * n + answers, keys)]
+    other_known = keys[~contains(every * n + answers, keys)]
     separated = questions.select(
         question,
         instance,
         answers=Csr(np.arange(len(instance) + 1), answers),
         known=known,
-        removed=to_csr(others, len(instance), n),
+        removed=to_csr(other_known, len(instance), n),
         instance_question=every,
         triple_rows=every,
         details={**questions.details, "separate": True},

@@ -306,18 +306,18 @@ class QuestionData:
     @cached_property
     def candidates(self) -> Int64:
         """Micro candidates of each instance, its answer included: int64, shape (n_instances,)."""
-        others = self._sizes_without(self.known)[self.instance_question]
+        n_unknown = self._sizes_without(self.known)[self.instance_question]
         if self.origin.split in self.origin.filter_splits:
-            return others + 1  # every answer is known, but its id is kept
+            return n_unknown + 1  # every answer is known, but its id is kept
         answers, known = (to_keys(csr, self.n_labels) for csr in (self.answers, self.known))
         is_known = contains(known, answers)
-        return others + (is_known if self.outside is None else is_known | self.outside)
+        return n_unknown + (is_known if self.outside is None else is_known | self.outside)
 
     @cached_property
     def macro_candidates(self) -> Int64:
         """Macro candidates of each instance's question: int64, shape (n_instances,)."""
-        others = self._sizes_without(self.removed)[self.instance_question]
-        return others if self.outside is None else others + self.outside
+        n_unknown = self._sizes_without(self.removed)[self.instance_question]
+        return n_unknown if self.outside is None else n_unknown + self.outside
 
     def _sizes_without(self, filtered: Csr) -> Int64:
         """Count the candidates of each question that a filter keeps: int64, shape (Q,)."""

@@ -129,10 +129,10 @@ class ListCounter:
         first, behind = (before[end] for end in ends)
         start, stop = self._ends[self._tie[position]], self._ends[self._tie[position] + 1]
         greater = np.minimum(np.where(listed, start, behind) - first, last)
-        others = last - greater
+        not_greater = last - greater
         tied = stop - start - (before[position + 1] - before[position])
-        equal = np.where(listed, np.minimum(tied, others), others)
-        ahead = np.where(listed, np.minimum(before[position] - start, equal), others)
+        equal = np.where(listed, np.minimum(tied, not_greater), not_greater)
+        ahead = np.where(listed, np.minimum(before[position] - start, equal), not_greater)
         return np.stack([greater, equal, ahead]), ~listed
 
     def run(self, n_questions: int) -> Run:

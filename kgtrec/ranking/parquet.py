@@ -467,7 +467,7 @@ def _read_entity_labels(table: Any, columns: Mapping[str, Array]) -> EntityLabel
     missing = {names[-1], names[0], f"{names[-1]}_label"} - set(table.column_names)
     if missing:
         raise InputError(f"column {min(missing)!r} is missing")
-    for name in (f"{each}_label" for each in names):
+    for name in (f"{stem}_label" for stem in names):
         kind = table.schema.field(name).type
         plain = kind.value_type if pa.types.is_dictionary(kind) else kind
         if not pa.types.is_string(plain) and not pa.types.is_binary(plain):
@@ -511,7 +511,8 @@ def name_systems(paths: Sequence[PathName]) -> list[str]:
         for name, path in zip(names, paths, strict=True)
     )
     return [
-        f"{name} ({more})" if more else name for name, more in zip(names, differing, strict=True)
+        f"{name} ({differences})" if differences else name
+        for name, differences in zip(names, differing, strict=True)
     ]
 
 

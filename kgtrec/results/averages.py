@@ -80,7 +80,7 @@ def sentence_on(averages: Mapping[str, Averages]) -> str:
     """Say in a line what averages of the same questions show, by the names of their models."""
     first = next(iter(averages.values()))
     shares = ", ".join(f"{name} {100 * share:.1f} %" for name, share in first.shares.items())
-    values = "; ".join(f"{name}: {each.values_text()}" for name, each in averages.items())
+    values = "; ".join(f"{name}: {of_model.values_text()}" for name, of_model in averages.items())
     return (
         f"Micro or macro? Answers by category of their relation: {shares}. {values}. "
         f"{RECOMMENDATION}"

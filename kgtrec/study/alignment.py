@@ -77,11 +77,11 @@ def penalize_hubs(
     lefts = np.union1d(lefts, np.asarray(dangling, np.int64))
     penalties = np.zeros(model.n_left + model.n_right)
     pairs = ((lefts, rights, 0, 1), (rights, lefts, model.n_left, 0)) if model.csls else ()
-    for rows_of_side, others, start, side in pairs:
-        k = min(model.csls, len(others))
+    for rows_of_side, opposite, start, side in pairs:
+        k = min(model.csls, len(opposite))
         means = [
             np.sort(np.partition(block, -k, axis=1)[:, -k:], axis=1).mean(axis=1, dtype=np.float64)
-            for block in model.blocks(rows_of_side, others, side)
+            for block in model.blocks(rows_of_side, opposite, side)
         ]
         penalties[start + rows_of_side] = np.concatenate(means) / 2
     return lefts, rights, penalties

@@ -388,7 +388,7 @@ def question_request(options: Mapping[str, Any]) -> QuestionRequest:
     """Make the request of the options of `of_questions` and the graph's folder."""
     from kgtrec.questions.requests import QuestionRequest
 
-    names = [each.name for each in fields(QuestionRequest) if each.name in options]
+    names = [field.name for field in fields(QuestionRequest) if field.name in options]
     return QuestionRequest(**{name: options[name] for name in names}, say=note)
 
 

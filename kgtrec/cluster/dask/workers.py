@@ -221,12 +221,14 @@ def _start_error(error: BaseException) -> ClusterError:
     while cause is not None:
         causes.append(cause)
         cause = cause.__cause__ or cause.__context__
-    for each in reversed(causes):
-        if isinstance(each, OSError) and each.errno in _REMEDIES:
-            remedy = _REMEDIES[each.errno]
-            return ClusterError(f"the worker processes did not start ({reason_of(each)}); {remedy}")
-        if str(each) == NO_THREAD:
-            return ClusterError(f"the worker processes did not start ({each}); {MORE_THREADS}")
+    for cause in reversed(causes):
+        if isinstance(cause, OSError) and cause.errno in _REMEDIES:
+            remedy = _REMEDIES[cause.errno]
+            return ClusterError(
+                f"the worker processes did not start ({reason_of(cause)}); {remedy}"
+            )
+        if str(cause) == NO_THREAD:
+            return ClusterError(f"the worker processes did not start ({cause}); {MORE_THREADS}")
     return ClusterError(
         f"the worker processes did not start ({error}); read their messages. A script that "
         "starts them must have its calls under if __name__ == '__main__':"

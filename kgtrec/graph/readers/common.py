@@ -255,11 +255,11 @@ def labels_by_id(
     labels, repeated = _distinct([names[i] for i in range(due)])
     if repeated:
         first, numbers = next(iter(repeated.items()))
-        last, others = labels[numbers[-1]], len(repeated) - 1
-        more = f" ({others:,} more labels have several numbers)" if others else ""
+        last, n_further = labels[numbers[-1]], len(repeated) - 1
+        note_on_further = f" ({n_further:,} more labels have several numbers)" if n_further else ""
         warnings.warn(
             f"{path}: label {first!r} has the numbers {' and '.join(map(str, numbers))}"
-            f"{more}; number {numbers[-1]} is called {text_of(last)!r} here",
+            f"{note_on_further}; number {numbers[-1]} is called {text_of(last)!r} here",
             GraphWarning,
             stacklevel=2,
         )

@@ -239,13 +239,14 @@ class Numbering(NamedTuple):
 
     def describe_unnamed(self, noun: str) -> str:
         """Return a sentence on labels that no triple names; "" if there are none."""
-        rest = np.ones(len(self.labels), bool)
-        rest[self.ids] = False
-        if not rest.any():
+        is_unnamed = np.ones(len(self.labels), bool)
+        is_unnamed[self.ids] = False
+        if not is_unnamed.any():
             return ""
-        first = self.labels[int(np.flatnonzero(rest)[0])]
+        first = self.labels[int(np.flatnonzero(is_unnamed)[0])]
+        n_unnamed, n_labels = int(is_unnamed.sum()), len(is_unnamed)
         return (
-            f"no triple names {int(rest.sum()):,} of the {len(rest):,} {noun} of {self.source} "
+            f"no triple names {n_unnamed:,} of the {n_labels:,} {noun} of {self.source} "
             f"(first {first!r}); they are candidates, too"
         )
 

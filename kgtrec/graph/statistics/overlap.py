@@ -70,8 +70,8 @@ def find_mirrored(graph: GraphData, split: str) -> Bools:
     turned[:, [0, 2]] = rows[:, [2, 0]]
     for some in (rows := rows.copy(), turned):
         some[:, 1] = 0
-    keys, others = _keys(graph, rows, turned)
-    return np.isin(keys, others) & (rows[:, 0] != rows[:, 2])
+    keys, mirrored_keys = _keys(graph, rows, turned)
+    return np.isin(keys, mirrored_keys) & (rows[:, 0] != rows[:, 2])
 
 
 def _find_known(graph: GraphData, rows: Int32, train: Int32) -> Bools:
@@ -84,8 +84,8 @@ def _find_known(graph: GraphData, rows: Int32, train: Int32) -> Bools:
     for start in range(0, len(train), _ROWS):
         part = train[start : start + _ROWS]
         parts.append(part[marks[row_hashes(part) >> bits]])
-    keys, others = _keys(graph, rows, np.concatenate(parts))
-    return np.isin(keys, others)
+    keys, train_keys = _keys(graph, rows, np.concatenate(parts))
+    return np.isin(keys, train_keys)
 
 
 def _keys(graph: GraphData, rows: Int32, others: Int32) -> tuple[Int64, Int64]:

@@ -418,8 +418,8 @@ def _find_conflict(
     smallest = _find_smallest(claims, fails)
     allowed = []
     for claim in smallest:
-        others = [i for other in smallest if other != claim for i in rows[other]]
-        allowed.append(program.range_of(rows[claim][0], others))
+        other_rows = [i for other in smallest if other != claim for i in rows[other]]
+        allowed.append(program.range_of(rows[claim][0], other_rows))
     yield Problem(model, "conflict", tuple(smallest), tuple(allowed), None)
 
 

@@ -380,8 +380,8 @@ def classify(
         },
         thresholds=thresholds,
         curves=[
-            reliability(each, test.labels, test.scores, group, bins, resampling)
-            for each in calibrators(valid)
+            reliability(calibrator, test.labels, test.scores, group, bins, resampling)
+            for calibrator in calibrators(valid)
         ],
         resampling=resampling,
     )
@@ -498,7 +498,7 @@ class Classification(ShownAsTables):
 
     def mean(self, name: str) -> float:
         """Return the mean of a metric over relations that have it (macro); NaN if none has."""
-        values = [each.values[METRICS.index(name), 0] for each in self.of_relation.values()]
+        values = [metrics.values[METRICS.index(name), 0] for metrics in self.of_relation.values()]
         known = [value for value in values if not np.isnan(value)]
         return float(np.mean(known)) if known else float("nan")
 
@@ -509,12 +509,12 @@ class Classification(ShownAsTables):
             (
                 self.names[number],
                 "own" if number in chosen.of_relation else "overall",
-                each.n_true,
-                each.n_false,
+                metrics.n_true,
+                metrics.n_false,
                 chosen.of_relation.get(number, chosen.overall),
-                *each.values[:, 0].tolist(),
+                *metrics.values[:, 0].tolist(),
             )
-            for number, each in self.of_relation.items()
+            for number, metrics in self.of_relation.items()
         ]
         rows.sort(key=lambda row: (-row[2] - row[3], row[0]))
         heads = (
@@ -527,8 +527,8 @@ class Classification(ShownAsTables):
         """Return a table with the value and interval of each metric and relation."""
         rows = [
             (self.names[number], title, *values)
-            for number, each in self.of_relation.items()
-            for title, values in zip(TITLES.values(), each.values.tolist(), strict=True)
+            for number, metrics in self.of_relation.items()
+            for title, values in zip(TITLES.values(), metrics.values.tolist(), strict=True)
         ]
         return Table.from_rows("relation, metric, value:4, low:4, high:4", rows, names=2)
 

@@ -113,11 +113,11 @@ class Estimates(ShownInLines):
         its relative error (Satterthwaite 1946).
         """
         n, squares = len(self.deviations), self.deviations**2
-        more = np.maximum((self.alone**2).sum(axis=0) - squares.sum(axis=0), 0) / n
-        total = squares.sum(axis=0) + more
+        smallest_share = np.maximum((self.alone**2).sum(axis=0) - squares.sum(axis=0), 0) / n
+        total = squares.sum(axis=0) + smallest_share
         total[np.sqrt(total) <= ROUNDING * np.abs(self.value)] = 0.0
         with np.errstate(divide="ignore", invalid="ignore"):
-            inverse = ((squares**2).sum(axis=0) + more**2) / total**2
+            inverse = ((squares**2).sum(axis=0) + smallest_share**2) / total**2
             freedom = 2 / np.maximum(inverse - 1 / n, 2 / n)
         return np.sqrt(total), np.maximum(freedom, 1.0)
 
@@ -168,8 +168,8 @@ def assign_folds(n_questions: int, drawn: Int64, seed: int = 0) -> Int64:
     other ways, so that folds do not depend on the order of the questions.
     """
     rng = random_generator(seed, 2, crc32(np.ascontiguousarray(drawn, np.int64).tobytes()))
-    rest = np.setdiff1d(np.arange(n_questions), drawn)
-    order = np.concatenate([rng.permutation(drawn), rng.permutation(rest)])
+    not_drawn = np.setdiff1d(np.arange(n_questions), drawn)
+    order = np.concatenate([rng.permutation(drawn), rng.permutation(not_drawn)])
     folds = np.empty(n_questions, np.int64)
     folds[order] = np.arange(n_questions) % 2
     return folds
@@ -200,8 +200,8 @@ def estimate_means(values: JudgedValues, factor: float | None = None) -> Estimat
     folds = values.fold if tuned else together
     factors = tune_factors(values) if tuned else np.full((2, n_columns), factor or 0.0)
     predicted = factors[folds] * values.centred
-    rest = values.people - predicted[values.drawn]
-    value, deviations = _average(values, rest, folds)
+    residuals = values.people - predicted[values.drawn]
+    value, deviations = _average(values, residuals, folds)
     alone = _average(values, values.people, together)[1]
     return Estimates(predicted.mean(axis=0) + value, deviations, alone, factors[folds].mean(axis=0))
 
@@ -230,9 +230,9 @@ def tune_factors(values: JudgedValues) -> Float64:
     Each fold must have a drawn question.
     """
     of_drawn, judge = values.fold[values.drawn], values.judge[values.drawn]
-    others = (of_drawn != 0, of_drawn != 1)
+    outside_fold = (of_drawn != 0, of_drawn != 1)
     return np.array(
-        [best_factors(values.people[o], judge[o], 1 / values.probability[o]) for o in others]
+        [best_factors(values.people[o], judge[o], 1 / values.probability[o]) for o in outside_fold]
     )
 
 

@@ -143,8 +143,8 @@ def _estimate_squares(evaluation: SystemMeasures, labels: JudgeLabels, seed: int
     people = np.stack(draws)
     rows = people.reshape(-1, judge.shape[1])
     factors = best_factors(rows, np.tile(judge, (_DRAWS, 1)), np.ones(len(rows)))
-    rest = people - factors * judge
-    return np.asarray(((rest - rest.mean(axis=(0, 1))) ** 2).mean(axis=0))
+    residuals = people - factors * judge
+    return np.asarray(((residuals - residuals.mean(axis=(0, 1))) ** 2).mean(axis=0))
 
 
 def _per_question(evaluation: SystemMeasures, evaluated: Float64) -> Float64:

@@ -147,9 +147,9 @@ class CorrectedMeasures(ShownAsTables):
                 f"judge {LEAST - self.judged} more, drawn at random ({LEAST} are needed)",
             ]
         by_measure = self.more_questions.reshape(len(self.measures), -1)
-        more = np.median(by_measure, axis=1).astype(np.int64).tolist()
+        n_further = np.median(by_measure, axis=1).astype(np.int64).tolist()
         listed = ", ".join(
-            f"{count:,} ({name})" for name, count in zip(self.measures, more, strict=True)
+            f"{count:,} ({name})" for name, count in zip(self.measures, n_further, strict=True)
         )
         return [
             BIASED,

@@ -130,14 +130,14 @@ def _describe_mediator(name: str, kind: str, value: str) -> str:
     if " " not in kind and _is_participle(kind):
         kind = f"entry “{kind}”"
     if {_singular(word) for word in words} <= other_words:
-        thing = f" {_add_article(kind)}"
+        noun_phrase = f" {_add_article(kind)}"
     elif words[-1] in _PREPOSITIONS or words[0] in _VERBS:
-        thing = f" {_add_article(kind)} ({name})"
+        noun_phrase = f" {_add_article(kind)} ({name})"
     elif _is_plural(name):
-        thing = f", among its {name}, {_add_article(kind)}"
+        noun_phrase = f", among its {name}, {_add_article(kind)}"
     else:
-        thing = f" {_add_article(name)} ({kind})"
-    return f"{thing} {_describe_value(value)}"
+        noun_phrase = f" {_add_article(name)} ({kind})"
+    return f"{noun_phrase} {_describe_value(value)}"
 
 
 def _describe_value(value: str) -> str:
@@ -168,21 +168,21 @@ def _ask_words(relation: str) -> str:
 
 def _ask(subject: str, phrase: str) -> str:
     """Return the question whose subject is `subject`, from the words of the relation's label."""
-    first, *rest = words = phrase.split()
-    last, more = words[-1], " ".join(rest)
-    if first in _IS and rest:
-        return f"{first.capitalize()} {subject} {more} {TAIL}?"
-    if first in ("has", "have") and rest:
-        return _ask(subject, more)
+    first, *later_words = words = phrase.split()
+    last, after_first = words[-1], " ".join(later_words)
+    if first in _IS and later_words:
+        return f"{first.capitalize()} {subject} {after_first} {TAIL}?"
+    if first in ("has", "have") and later_words:
+        return _ask(subject, after_first)
     verb = next((word for word in words if word in _VERBS), None)
     if verb is not None and (verb in (first, last)):
         infinitive = " ".join(_without_s(word) if word in _VERBS else word for word in words)
         return f"Does {subject} {infinitive} {TAIL}?"
     if _is_plural(phrase):
         return f"Does {subject} have {TAIL} among its {phrase}?"
-    if last in _PREPOSITIONS and rest:
+    if last in _PREPOSITIONS and later_words:
         return _ask_preposition(subject, words)
-    if not rest and _is_participle(phrase):
+    if not later_words and _is_participle(phrase):
         return f"Is it true that {subject} {phrase} {TAIL}?"
     return f"Does {subject} have the {phrase} {TAIL}?"
 

@@ -389,8 +389,8 @@ def compare_values(
     for value in values:
         check(f"value of {metric}", value, 0 < value <= 1, "a number above 0 and up to 1")
     unknown = (math.nan, math.nan)
-    each = np.full(int(n_questions), float(answers))
-    seen = Seen(values, each, n_entities, math.nan, unknown, metric)
+    n_answers = np.full(int(n_questions), float(answers))
+    seen = Seen(values, n_answers, n_entities, math.nan, unknown, metric)
     return _compare(seen, sparsity, level, names)
 
 

@@ -178,11 +178,11 @@ def slopes_of_ranks(
     """
     gain(metric)  # an unknown name is refused before the work begins
     rows: list[Slope] = []
-    for name, each in ranks.items():
-        if not len(each):
+    for name, ranks_of_model in ranks.items():
+        if not len(ranks_of_model):
             raise InputError(f"{name}: there are no ranks; rank a split that has triples")
-        values, answers = question_values(each, metric)
-        n_entities = count_candidates(each, answers)
+        values, answers = question_values(ranks_of_model, metric)
+        n_entities = count_candidates(ranks_of_model, answers)
         for beta in betas:
             questions = Mixture.from_answers(answers, beta, n_entities)
             curve = questions.curve(metric)

@@ -145,9 +145,9 @@ def binomial(counts: ArrayLike, trials: ArrayLike, chance: ArrayLike) -> Float64
     from scipy.special import gammaln, xlog1py, xlogy
 
     k, p = np.asarray(counts), np.asarray(chance, np.float64)[..., None]
-    rest = np.maximum(trials - k, 0)
-    ways = gammaln(np.add(trials, 1)) - gammaln(k + 1) - gammaln(rest + 1)
-    return np.where(k <= trials, np.exp(ways + xlogy(k, p) + xlog1py(rest, -p)), 0.0)
+    failures = np.maximum(trials - k, 0)
+    ways = gammaln(np.add(trials, 1)) - gammaln(k + 1) - gammaln(failures + 1)
+    return np.where(k <= trials, np.exp(ways + xlogy(k, p) + xlog1py(failures, -p)), 0.0)
 
 
 def check_strength(strength: ArrayLike, beta: float) -> Float64:
@@ -438,8 +438,8 @@ def approximation_error(
     missing, recorded = _check_positive(strength, beta, n_answers, rho)
     scale = recorded / missing / (beta * (n_answers + 1))
     with np.errstate(divide="ignore"):  # a chance of 1 leaves nothing
-        rest = (n_answers + 1) * np.log1p(-missing * beta)
-    odds = np.exp(rest) / -np.expm1(rest)  # q / (1 - q), q = (1 - l1 beta)^(N + 1)
+        log_q = (n_answers + 1) * np.log1p(-missing * beta)
+    odds = np.exp(log_q) / -np.expm1(log_q)  # q / (1 - q), q = (1 - l1 beta)^(N + 1)
     first = scale / (n_answers + 1) * (0.5 if rho == 0 else 1.0)
     return np.maximum(first, odds * -np.log(missing * beta) * scale)
 

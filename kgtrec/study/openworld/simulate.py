@@ -253,8 +253,8 @@ def _bear(family: list[_Person], person: int, female: bool) -> None:
     """Add a child of a married person."""
     parent = family[person]
     mother, father = (person, parent.spouse) if parent.female else (parent.spouse, person)
-    for each in (mother, father):
-        family[each].children += 1
+    for number in (mother, father):
+        family[number].children += 1
     family.append(_Person(parent.layer + 1, female, mother, father))
 
 

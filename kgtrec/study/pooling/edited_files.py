@@ -70,8 +70,8 @@ class Faults(FileError):
                 for fault in self.faults[:_SHOWN]
             ]
             head = f"{self.path}: {len(self.faults):,} faults" + f"; {first.hint}" * one_hint
-            more = len(self.faults) - _SHOWN
-            rest = [f"and {more:,} more{advice}"] if more > 0 else []
+            n_further = len(self.faults) - _SHOWN
+            rest = [f"and {n_further:,} more{advice}"] if n_further > 0 else []
             self.say("\n  ".join([head + ":", *shown, *rest]))
 
 

@@ -216,11 +216,11 @@ class Pool(ShownAsTables):
         columns = [self.systems, n_pooled, n_unique, 100 * n_unique / np.maximum(n_pooled, 1)]
         if lists:
             heads += ", seeds found, known out, missing, short"
-            more = [
+            seed_columns = [
                 (system.seeds_listed, system.known, system.missing, system.shorter_than(self.depth))
                 for system in lists
             ]
-            columns += zip(*more, strict=True)
+            columns += zip(*seed_columns, strict=True)
         return Table.from_columns(heads, *columns)
 
     def overlap_table(self) -> Table:
@@ -380,8 +380,8 @@ def _format_rows(pool: Pool, rules: Sequence[str]) -> Iterable[tuple[str, ...]]:
     for triple, side, question, depth, row, rule, drawn in rows:
         rank_per_system = zip(pool.systems, row, strict=True)
         systems = ",".join(f"{name}:{rank}" for name, rank in rank_per_system if rank)
-        more = () if pool.draw is None else (_DRAWN[drawn],)
-        yield *triple, side, question, str(depth), systems, rule, *more
+        drawn_field = () if pool.draw is None else (_DRAWN[drawn],)
+        yield *triple, side, question, str(depth), systems, rule, *drawn_field
 
 
 def read_pool(path: PathName, graph: Graph) -> tuple[Pool, list[str]]:

@@ -124,11 +124,11 @@ def _tail_probability(seen: Int64, drawn: Int64, population: Int64, special: Int
     least = np.maximum(0, drawn - others)
     term = log_choose(special, least) + log_choose(others, drawn - least)
     term -= log_choose(population, drawn)
-    more = np.minimum(seen, np.minimum(special, drawn)) - least
-    tail = np.where(more >= 0, np.exp(term), 0.0)
-    order = np.argsort(-more)
-    for j in range(1, int(more.max(initial=0)) + 1):
-        rows = order[: np.count_nonzero(more >= j)]
+    n_steps = np.minimum(seen, np.minimum(special, drawn)) - least
+    tail = np.where(n_steps >= 0, np.exp(term), 0.0)
+    order = np.argsort(-n_steps)
+    for j in range(1, int(n_steps.max(initial=0)) + 1):
+        rows = order[: np.count_nonzero(n_steps >= j)]
         k = least[rows] + j
         term[rows] += np.log((special[rows] - k + 1) * (drawn[rows] - k + 1.0))
         term[rows] -= np.log(k * (others[rows] - drawn[rows] + k + 0.0))
@@ -444,10 +444,10 @@ def count_sampled(
     """
     named = rank(scores, draw.by_stratum(columns), **options)
     ranks = {name: ranks_of_list for name, (ranks_of_list, _) in named.items()}
-    sampled, others = ranks.pop("sampled"), ranks.pop("answers")
-    greater = np.stack([ranks_of_list.greater - others.greater for ranks_of_list in ranks.values()])
-    equal = np.stack([ranks_of_list.equal - others.equal for ranks_of_list in ranks.values()])
-    return SampledCounts(draw, sampled, greater, equal, others.greater, others.equal)
+    sampled, exact = ranks.pop("sampled"), ranks.pop("answers")
+    greater = np.stack([ranks_of_list.greater - exact.greater for ranks_of_list in ranks.values()])
+    equal = np.stack([ranks_of_list.equal - exact.equal for ranks_of_list in ranks.values()])
+    return SampledCounts(draw, sampled, greater, equal, exact.greater, exact.equal)
 
 
 def sums_of(question: npt.NDArray[np.integer[Any]], values: npt.NDArray[Any], size: int) -> Float64:

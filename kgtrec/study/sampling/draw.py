@@ -182,9 +182,9 @@ class CandidateDraw(ShownInLines):
     seed: int
 
     def _lines(self) -> tuple[str, str]:
-        drawn, others = (numbers.sum(axis=1).mean() for numbers in (self.drawn, self.population))
+        drawn, available = (numbers.sum(axis=1).mean() for numbers in (self.drawn, self.population))
         return (
-            f"{len(self.drawn):,} questions, {drawn:,.1f} of {others:,.1f} candidates each",
+            f"{len(self.drawn):,} questions, {drawn:,.1f} of {available:,.1f} candidates each",
             f"by {self.source}; seed {self.seed}",
         )
 
@@ -346,9 +346,9 @@ def cap_probabilities(weights: Float64, total: float) -> Float64:
     if total >= positive:
         return (weights > 0).astype(np.float64)
     ordered = np.sort(weights[weights > 0])[::-1]
-    rest = np.cumsum(ordered[::-1])[::-1]  # of the weights from each on
+    weight_from = np.cumsum(ordered[::-1])[::-1]  # of the weights from each on
     # The first i are drawn for sure if the factor of the rest would put the i-th at 1 or above.
-    factors = (total - np.arange(len(ordered))) / rest
+    factors = (total - np.arange(len(ordered))) / weight_from
     certain = int(np.argmin(ordered * factors >= 1))
     return np.minimum(1.0, weights * factors[certain])
 

@@ -230,23 +230,23 @@ def _limits_of_questions(limits: Limits, test: RankedQuestions) -> Float64:
 
 def check_valid(test: Ranks, valid: Ranks) -> None:
     """Raise UsageError if limits chosen on the ranks of valid are not valid for those of test."""
-    facts, others = test.provenance, valid.provenance
+    facts, valid_facts = test.provenance, valid.provenance
     names = ("graph_hash", "sides", "higher_is_better", "context_filter", "sampled")
-    differing = [name for name in names if getattr(facts, name) != getattr(others, name)]
-    seen = facts.split in (others.filter_splits or ())
+    differing = [name for name in names if getattr(facts, name) != getattr(valid_facts, name)]
+    seen = facts.split in (valid_facts.filter_splits or ())
     refuse_if(
         (
-            facts.split is not None and facts.split == others.split,
+            facts.split is not None and facts.split == valid_facts.split,
             f"the ranks of valid are of split {facts.split!r}, as those to judge; rank the "
             "validation split for them",
         ),
         (
             bool(differing),
             "the ranks of valid and those to judge do not belong together "
-            f"({describe_differences(facts, others, differing)}); rank both alike",
+            f"({describe_differences(facts, valid_facts, differing)}); rank both alike",
         ),
         (
-            seen and facts.split != others.split,
+            seen and facts.split != valid_facts.split,
             f"the ranks of valid filter split {facts.split!r}, which nobody knows when a policy "
             "is chosen; rank valid with the filter 'valid'",
         ),

@@ -141,9 +141,9 @@ def assign_mutual(scores: Float64, rounds: int = 1) -> Int64:
         best = scores.argmax(axis=1)
         mutual = scores.argmax(axis=0)[best] == np.arange(len(rows))
         chosen[rows[mutual]] = columns[best[mutual]]
-        rest = np.setdiff1d(np.arange(len(columns)), best[mutual])
-        scores = scores[np.ix_(~mutual, rest)]
-        rows, columns, rounds = rows[~mutual], columns[rest], rounds - 1
+        unmatched = np.setdiff1d(np.arange(len(columns)), best[mutual])
+        scores = scores[np.ix_(~mutual, unmatched)]
+        rows, columns, rounds = rows[~mutual], columns[unmatched], rounds - 1
     return chosen
 
 

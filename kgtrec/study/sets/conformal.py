@@ -46,9 +46,9 @@ def group_relations(
 
 def limits_of(limits: Limits, relations: list[str] | None, n_questions: int) -> Float64:
     """Return the limit of each question from its relation, float64 (n_questions,)."""
-    others = limits.get(None, np.inf)
+    shared_limit = limits.get(None, np.inf)
     names = [None] * n_questions if relations is None else relations
-    return np.array([limits.get(name, others) for name in names], np.float64)
+    return np.array([limits.get(name, shared_limit) for name in names], np.float64)
 
 
 def units_of(values: Float64, question: Int64, unit: str) -> tuple[Float64, Int64]:

@@ -190,8 +190,10 @@ class AnswerSets(ShownAsTables):
     def risk_curve(self) -> RiskCurve:
         """Risk against coverage by confidence; unanswerable questions are always wrong."""
         parts = [(self.confidence, 1 - self.any_and_all[0], self.sizes)]
-        if (others := self.unanswerable) is not None:
-            parts.append((others.confidence, np.ones(len(others.sizes)), others.sizes))
+        if (unanswerable := self.unanswerable) is not None:
+            parts.append(
+                (unanswerable.confidence, np.ones(len(unanswerable.sizes)), unanswerable.sizes)
+            )
         confidence, wrong, sizes = zip(*parts, strict=True)
         known = [each for each in confidence if each is not None]
         if len(known) < len(parts):

@@ -214,10 +214,10 @@ class _Ranked:
         )
         above = self.worst if is_worst_end(column) else self.best
         if above is None:  # without end: 1/rank and hits are 0
-            rest = np.zeros(len(self.answers))
+            value_if_missing = np.zeros(len(self.answers))
         else:
-            rest = per_answer(above, np.zeros_like(above))
-        total = listed + self.missing * rest
+            value_if_missing = per_answer(above, np.zeros_like(above))
+        total = listed + self.missing * value_if_missing
         answers = self.answers.astype(np.float64)
         if column.row.of_answers == "mean":
             return total, answers

@@ -144,9 +144,16 @@ def as_table_of_runs(runs: Sequence[Scored], request: Request) -> Table:
     ends = [] if how is None else [f"{how.percent:g}% low", f"{how.percent:g}% high"]
     measures = [*_summary_rows(runs, request.of_all)]
     titles = [title for name, _ in measures for title in (name, *ends)]
-    each = 1 + len(ends)
+    n_columns = 1 + len(ends)
     rows = [
-        (title, *(cell for _, cells in measures for cell in cells[run * each : (run + 1) * each]))
+        (
+            title,
+            *(
+                cell
+                for _, cells in measures
+                for cell in cells[run * n_columns : (run + 1) * n_columns]
+            ),
+        )
         for run, title in enumerate(_headings([run.file for run in runs]))
     ]
     return Table(["run", *titles], ["run", *titles], [0] + [4] * len(titles), rows)

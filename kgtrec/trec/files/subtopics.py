@@ -63,8 +63,8 @@ def _look_like_subtopics(text: Text) -> bool:
     are_named = are_counted = True
     subtopics: dict[bytes, set[bytes]] = {}
     for _, (query, subtopic, *_) in _judgements(text):
-        rest = subtopic.removeprefix(query)
-        are_named = are_named and len(rest) < len(subtopic) and rest[:1] in (b".", b"-", b"_")
+        suffix = subtopic.removeprefix(query)
+        are_named = are_named and len(suffix) < len(subtopic) and suffix[:1] in (b".", b"-", b"_")
         are_counted = are_counted and subtopic.isdigit() and subtopic[:1] != b"0"
         if not (are_named or are_counted):
             return False

@@ -262,9 +262,9 @@ def _inferred_precision(tied: Tied, rows: slice) -> Float64:
     is_pooled = (relevance < 0) & (relevance != UNJUDGED)
     worse_above, pooled_above = groups.count_above(is_worse), groups.count_above(is_pooled)
     others = count - 1 + groups.count(is_worse)  # judged ones of the group, without this document
-    rest = groups.size - 1 - others
+    not_judged = groups.size - 1 - others
     group, earlier = slots.group[rows], slots.turn[rows] - 1
-    low = np.maximum(0, earlier - rest[group])
+    low = np.maximum(0, earlier - not_judged[group])
     high = np.minimum(others[group], earlier)
     offsets, s = spans(low, high - low + 1)
     row = owners(offsets)
@@ -276,12 +276,12 @@ def _inferred_precision(tied: Tied, rows: slice) -> Float64:
 
     weights = np.exp(
         log_ways(others[group], s)
-        + log_ways(rest[group], earlier - s)
-        - log_ways(others[group] + rest[group], earlier)
+        + log_ways(not_judged[group], earlier - s)
+        - log_ways(others[group] + not_judged[group], earlier)
     )
     hits = above[group] + s * ratio((count - 1).astype(np.float64), others)[group]
     before = (above + worse_above)[group] + s
-    share = ratio(groups.count(is_pooled).astype(np.float64), rest)
+    share = ratio(groups.count(is_pooled).astype(np.float64), not_judged)
     pooled = pooled_above[group] + (earlier - s) * share[group]
     values = 1.0 + (before + pooled) * (hits + EPSILON) / (before + 2 * EPSILON)
     total = np.bincount(row, weights=weights * values, minlength=len(low))

@@ -351,8 +351,8 @@ def _fill_lists(
     if not sparse:
         relevance, scores = gather(filled, relevance, scores)
     elif pieces:
-        each = zip(*(pieces[first] for first in sorted(pieces)), strict=True)
-        relevance, scores = map(np.concatenate, each)
+        columns = zip(*(pieces[first] for first in sorted(pieces)), strict=True)
+        relevance, scores = map(np.concatenate, columns)
     return relevance, scores, _add_signs(signs), fault
 
 
@@ -538,7 +538,9 @@ def matrix_of(scores: Any, mask: Any, single: bool) -> NDArray[Any]:
             "with one row per query and one column per document"
         )
     hidden = np.ma.getmaskarray(scores) if isinstance(scores, np.ma.MaskedArray) else None
-    masks = [np.asarray(each) for each in (hidden, mask) if each is not None]
+    masks = [
+        np.asarray(mask_or_none) for mask_or_none in (hidden, mask) if mask_or_none is not None
+    ]
     for absent in masks:
         if absent.dtype != bool or absent.shape != matrix.shape:
             raise UsageError(

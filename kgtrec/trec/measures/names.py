@@ -354,7 +354,7 @@ def _take_settings(name: str) -> tuple[str, dict[str, Any]]:
     if match is None or not re.search(r"\b(rel|judged_only|cutoff)\s*=", match[2]):
         return name, {}
     settings: dict[str, Any] = {}
-    others, cutoff = [], ""
+    kept_parts, cutoff = [], ""
     for part in re.split(r",(?![^{]*\})", match[2]):
         parameter, _, value = (text.strip() for text in part.partition("="))
         if parameter == "rel":
@@ -368,8 +368,8 @@ def _take_settings(name: str) -> tuple[str, dict[str, Any]]:
         elif parameter == "cutoff" and not match[3]:
             cutoff = f"@{value}"
         else:
-            others.append(part.strip())
-    kept = f"({','.join(others)})" if others else ""
+            kept_parts.append(part.strip())
+    kept = f"({','.join(kept_parts)})" if kept_parts else ""
     return match[1] + kept + (match[3] or cutoff), settings
 
 

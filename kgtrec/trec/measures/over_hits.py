@@ -83,14 +83,14 @@ def _mean_of_places(
     - start, above: Number of documents above it, and of relevant ones.
     - total: Expected sum of precisions above it.
     """
-    more = np.concatenate(([1.0], chance_of_more(size, count, n_listed), [0.0]))
+    chance_of_hits = np.concatenate(([1.0], chance_of_more(size, count, n_listed), [0.0]))
     t = np.arange(count + 1)
     turn = np.arange(n_listed)
-    each = 1.0 / (start + turn + 1.0)
-    first, second = each.sum(), (turn * each).sum()
+    per_rank = 1.0 / (start + turn + 1.0)
+    first, second = per_rank.sum(), (turn * per_rank).sum()
     pairs = second * (t - 1) / max(n_listed - 1, 1)
     sums = total + t / n_listed * ((above + 1) * first + pairs)
-    return float(((more[:-1] - more[1:]) * ratio(sums, above + t)).sum())
+    return float(((chance_of_hits[:-1] - chance_of_hits[1:]) * ratio(sums, above + t)).sum())
 
 
 def ends_over_hits(lists: Lists, column: Column, options: EvalOptions) -> tuple[Float64, Float64]:

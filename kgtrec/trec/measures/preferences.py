@@ -93,10 +93,10 @@ def _close_transitively(prefers: Matrix) -> Matrix:
         return np.unpackbits(packed, axis=1, count=size).astype(bool)
     while True:
         paths = prefers.astype(np.float32)
-        more = prefers | (paths @ paths > 0)
-        if (more == prefers).all():
+        extended = prefers | (paths @ paths > 0)
+        if (extended == prefers).all():
             return prefers
-        prefers = more
+        prefers = extended
 
 
 def _count_preferences(

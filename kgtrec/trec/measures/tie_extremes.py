@@ -84,10 +84,10 @@ def _outcomes(
         parts = []
         for hit, chance in zip(hits.tolist(), chances.tolist(), strict=True):
             least, given = hypergeometric(size - n_rel, n_judged - n_rel, drawn - hit)
-            others = least + np.arange(len(given))
-            parts.append((np.full(len(given), hit), others, chance * given))
-        hits, others, chances = (np.concatenate(each) for each in zip(*parts, strict=True))
-        yield query, (rel_above + hits, judged_above + hits + others), chances
+            non_relevant = least + np.arange(len(given))
+            parts.append((np.full(len(given), hit), non_relevant, chance * given))
+        hits, non_relevant, chances = (np.concatenate(each) for each in zip(*parts, strict=True))
+        yield query, (rel_above + hits, judged_above + hits + non_relevant), chances
 
 
 def _without_j(options: EvalOptions) -> EvalOptions:
@@ -98,7 +98,7 @@ def _without_j(options: EvalOptions) -> EvalOptions:
 
 def _set_value(counts: SetCounts, column: Column) -> Float64:
     """Compute a measure of sets from counts."""
-    hits, retrieved, relevant = (each.astype(np.float64) for each in counts[:3])
+    hits, retrieved, relevant = (count.astype(np.float64) for count in counts[:3])
     if column.measure == "utility":
         return np.asarray(function_of(column.row.function)(counts, column), np.float64)
     if column.measure == "set_relative_P":
