@@ -113,11 +113,11 @@ class Estimates(ShownInLines):
         its relative error (Satterthwaite 1946).
         """
         n, squares = len(self.deviations), self.deviations**2
-        smallest_share = np.maximum((self.alone**2).sum(axis=0) - squares.sum(axis=0), 0) / n
-        total = squares.sum(axis=0) + smallest_share
+        assumed_question = np.maximum((self.alone**2).sum(axis=0) - squares.sum(axis=0), 0) / n
+        total = squares.sum(axis=0) + assumed_question
         total[np.sqrt(total) <= ROUNDING * np.abs(self.value)] = 0.0
         with np.errstate(divide="ignore", invalid="ignore"):
-            inverse = ((squares**2).sum(axis=0) + smallest_share**2) / total**2
+            inverse = ((squares**2).sum(axis=0) + assumed_question**2) / total**2
             freedom = 2 / np.maximum(inverse - 1 / n, 2 / n)
         return np.sqrt(total), np.maximum(freedom, 1.0)
 
