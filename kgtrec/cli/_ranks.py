@@ -60,6 +60,18 @@ def load_comparable(files: Mapping[str, str]) -> dict[str, Ranks]:
     return load_ranks(files, compared=False)
 
 
+def column_order(loaded: Mapping[str, Ranks]) -> str:
+    """Return the order of columns, such as "hrt", in files of triples of the ranked graph."""
+    orders = {ranks.provenance.column_order: name for name, ranks in loaded.items()}
+    if len(orders) > 1:
+        texts = ", ".join(f"{name}: {order}" for order, name in orders.items())
+        raise UsageError(
+            f"these ranks are of splits with different orders of columns ({texts}), so a file of "
+            "triples fits only some; give ranks of the same order"
+        )
+    return next(iter(orders), "hrt")
+
+
 def output_files(
     result: Any,
     questions: Questions | None,

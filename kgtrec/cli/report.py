@@ -17,6 +17,7 @@ from kgtrec.cli import _options as shared
 from kgtrec.cli._ranks import (
     bounds_block,
     bounds_by_key,
+    column_order,
     list_batch_ranks,
     list_files,
     load_ranks,
@@ -157,13 +158,14 @@ GRAPH_PARTS = {
     type=shared.Share(),
     default=0.8,
 )
-@shared.reads("--labels", "Lines head, relation, tail, label (TSV), for --by label.")
+@shared.reads("--labels", "Lines of the split with a fourth column, label (TSV), for --by label.")
 @shared.flag(
     "--spread", "With --by: print the quartiles of each measure over the rows instead of the rows."
 )
 @shared.reads(
     "--ratios",
-    "Triples (TSV) whose relation ratios weigh the micro metrics, in addition to the ranks' own.",
+    "Triples (TSV, as in the split) whose relation ratios weigh the micro metrics, in addition to "
+    "the ranks' own.",
 )
 @shared.flag(
     "--rank-types", "One row per rank type (optimistic, realistic, ...), and the number of ties."
@@ -426,7 +428,7 @@ def _parts_report(
         return _rank_types_report(results, measures).in_latex_table(*texts_of_table)
     notes = []
     if options["ratios"] is not None:
-        counts = read_relation_counts(options["ratios"])
+        counts = read_relation_counts(options["ratios"], column_order(loaded))
         tables = {
             file: reweight_table(result, counts, measures) for file, result in results.items()
         }

@@ -376,8 +376,10 @@ class GraphTerms:
     def describe(self, facts: dict[str, Any], details: dict[str, Any]) -> dict[str, Any]:
         """Return the source of the questions and the facts about them, in plain JSON types."""
         graph = self.graph
+        declared = {"column_order": graph.column_order} if graph.column_order != "hrt" else {}
         return {
             "graph_name": graph.name,
+            **declared,
             "split": self.split,
             "sides": self.sides,
             "filter_splits": list(self.filter_splits),

@@ -21,6 +21,7 @@ class Provenance:
     A field has its default if the manifest omits it.
 
     - has_questions: True if the manifest describes the questions.
+    - column_order: Order of head, relation and tail in lines of the graph's splits.
     - filter: Name of the protocol that chose `filter_splits`. Both are None if not recorded.
     - subset: Numbers of entities, relations and triples that a restricted evaluation keeps.
     - min_answers: Least number of answers of a question, and how many questions that keeps.
@@ -42,6 +43,7 @@ class Provenance:
     has_questions: bool = False
     graph_name: str | None = None
     graph_hash: str | None = None
+    column_order: str = "hrt"
     split: str | None = None
     sides: str | None = None
     context: str | None = None
@@ -100,6 +102,7 @@ class Provenance:
 _JSON_TYPES: dict[str, type] = {
     "graph_name": str,
     "graph_hash": str,
+    "column_order": str,
     "split": str,
     "sides": str,
     "context": str,

@@ -348,8 +348,9 @@ class Result(Mapping[str, ResultValue]):
             By redundancy of the relation ("near-reverse", "near-duplicate", "Cartesian product" or
             "none", in train; Akrami et al. 2020): the share of pairs from which it counts.
         labels : path or sequence of str, optional
-            A file of lines head, relation, tail, label (tab-separated), or a label for each triple
-            of the evaluated split. Evaluated triples without a line are "(no label)".
+            A file of lines with a triple as in the split (head, relation, tail by default) and its
+            label (tab-separated), or a label for each triple of the evaluated split. Evaluated
+            triples without a line are "(no label)".
 
         Returns
         -------

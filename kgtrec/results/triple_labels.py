@@ -11,13 +11,12 @@ import numpy as np
 from kgtrec._internal.arrays import Int64
 from kgtrec.errors import InputError, UsageError, refuse
 from kgtrec.graph.id_files import lines_of, text_of
+from kgtrec.graph.triples import COLUMNS
 from kgtrec.ranking.instances import triple_ids
 from kgtrec.ranking.parquet import encode_labels
 from kgtrec.ranking.ranks import Ranks
 
 UNLABELLED = "(no label)"
-_LINE_FORM = "each line must be head<TAB>relation<TAB>tail<TAB>label"
-
 TripleLabels = str | PathLike[str] | Sequence[str]
 Triple = tuple[str, str, str]
 
@@ -57,10 +56,10 @@ def _from_sequence(ranks: Ranks, labels: Sequence[str]) -> list[str | None]:
 def _from_file(ranks: Ranks, path: Path) -> list[str | None]:
     """Read the labels of a TSV file; None for triples that it lacks."""
     triples = triples_in_labels(ranks)
-    evaluated = set(triples)
+    evaluated, order = set(triples), ranks.provenance.column_order
     entries: dict[Triple, tuple[str, int]] = {}
     first: tuple[Triple, int] | None = None
-    for number, triple, label in _lines(path):
+    for number, triple, label in _lines(path, order):
         first = first or (triple, number)
         if triple not in evaluated:
             continue
@@ -69,10 +68,12 @@ def _from_file(ranks: Ranks, path: Path) -> list[str | None]:
             problem = f"{' '.join(triple)!r} has label {label!r}, but {known!r} in line {line}"
             refuse(path, number, problem, "keep one label per triple")
     if not entries and first is None:
-        refuse(path, None, "the file is empty", _LINE_FORM)
+        refuse(path, None, "the file is empty", _line_form(order))
     if not entries and first is not None:
         problem = f"no triple of this file was evaluated; this one is {' '.join(first[0])!r}"
-        form = f"write head, relation, tail and label, as in {' '.join(triples[0])!r}"
+        names = ", ".join(_names(order))
+        example = " ".join(triples[0]["hrt".index(letter)] for letter in order)
+        form = f"write {names} and label, as in {example!r}"
         refuse(path, first[1], problem, form)
     return [entries[triple][0] if triple in entries else None for triple in triples]
 
@@ -95,12 +96,25 @@ def triples_in_labels(ranks: Ranks) -> list[Triple]:
     return [(label[head], relations[number], label[tail]) for head, number, tail in rows]
 
 
-def _lines(path: Path) -> Iterator[tuple[int, Triple, str]]:
+def _names(order: str) -> list[str]:
+    """Return the names of columns in an order such as "hrt"."""
+    return [COLUMNS["hrt".index(letter)] for letter in order]
+
+
+def _line_form(order: str) -> str:
+    """Return the form of a line, for messages."""
+    return "each line must be " + "<TAB>".join([*_names(order), "label"])
+
+
+def _lines(path: Path, order: str) -> Iterator[tuple[int, Triple, str]]:
     """Yield number, triple and label of every line; spaces around the label are dropped."""
+    head, relation, tail = (order.index(letter) for letter in "hrt")
     for number, line in lines_of(path):
         cells = text_of(line).split("\t")
         if len(cells) != 4:
-            refuse(path, number, f"{len(cells)} columns in {text_of(line)[:200]!r}", _LINE_FORM)
+            refuse(
+                path, number, f"{len(cells)} columns in {text_of(line)[:200]!r}", _line_form(order)
+            )
         if not cells[3].strip():
-            refuse(path, number, "an empty label", _LINE_FORM)
-        yield number, (cells[0], cells[1], cells[2]), cells[3].strip()
+            refuse(path, number, "an empty label", _line_form(order))
+        yield number, (cells[head], cells[relation], cells[tail]), cells[3].strip()

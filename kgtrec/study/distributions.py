@@ -74,8 +74,8 @@ def relation_distributions(
     ----------
     graph : Graph
     files : mapping of str to path
-        Triples (head, relation, tail; TSV) by the name of the set, such as a sample and its
-        completed labels. A triple counts once.
+        Triples (TSV, with the columns of a split) by the name of the set, such as a sample and
+        its completed labels. A triple counts once.
     split : str
         The reference.
     classes : int
@@ -107,7 +107,7 @@ def relation_distributions(
 
 def _counts_of_file(path: PathName, graph: GraphData) -> Int64:
     """Return the triples of a file per relation of the graph, int64 (n_relations,)."""
-    counts = read_relation_counts(path)
+    counts = read_relation_counts(path, graph.column_order)
     ids = dict(zip(graph.relations, range(graph.n_relations), strict=True))
     values = np.zeros(graph.n_relations, np.int64)
     for label, count in counts.items():

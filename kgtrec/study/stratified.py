@@ -308,8 +308,11 @@ def _count_in_qualifiers(graph: Graph, splits: SplitNames, column: int, size: in
 USUAL = ("mr", "mrr", "hits@1", "hits@3", "hits@10")
 
 
-def read_relation_counts(path: PathName) -> dict[str, int]:
-    """Count the distinct triples per relation label in a file (head, relation, tail; TSV).
+def read_relation_counts(path: PathName, columns: str = "hrt") -> dict[str, int]:
+    """Count the distinct triples per relation label in a file (TSV).
+
+    Its columns are named in the first line, or in the order ``columns``, such as "htr": that which
+    the graph declares (``Ranks.provenance.column_order``).
 
     Raises
     ------
@@ -322,7 +325,7 @@ def read_relation_counts(path: PathName) -> dict[str, int]:
         if not copy.is_file():
             hint = "give a file of triples, such as test.txt"
             raise FileError(path, found="the file does not exist", hint=hint)
-        tables = read_label_triples({"given": copy})
+        tables = read_label_triples({"given": copy}, None if columns == "hrt" else columns)
     distinct, labels = drop_duplicates(tables.splits["given"]), tables.labels[1]
     counts = np.bincount(distinct[:, 1], minlength=len(labels)).tolist()
     return dict(zip(labels, counts, strict=True))

@@ -14,7 +14,7 @@ import click
 
 from kgtrec._internal.locations import exists, is_folder
 from kgtrec.cli import _options as shared
-from kgtrec.cli._ranks import load_comparable
+from kgtrec.cli._ranks import column_order, load_comparable
 from kgtrec.cli._report import Command, Report
 from kgtrec.cli.compare.inputs import (
     MEASURES,
@@ -48,7 +48,9 @@ BY = shared.option(
     "quartile, ..., or several: category,side. As in `kgtrec report`.",
     metavar="PARTS",
 )
-RATIOS = shared.reads("--ratios", "Triples (TSV) whose relation ratios weigh the micro metrics.")
+RATIOS = shared.reads(
+    "--ratios", "Triples (TSV, as in the split) whose relation ratios weigh the micro metrics."
+)
 TABLES = (".csv", ".tsv")
 """Endings of files of published values."""
 NAMED_BY_TABLE = "a table of values names its systems; leave --name out"
@@ -131,7 +133,7 @@ def _part_values(
     if options["ratios"] is None:
         graph = read_graph(options["graph"]) if options["graph"] else None
         return of_parts.values_by_part(ranks, options["by"], keys, graph=graph), []
-    counts = read_relation_counts(options["ratios"])
+    counts = read_relation_counts(options["ratios"], column_order(ranks))
     note = coverage_note(Result(next(iter(ranks.values()))), counts)
     return of_parts.values_by_ratios(ranks, counts, keys), [note] if note else []
 

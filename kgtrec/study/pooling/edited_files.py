@@ -5,8 +5,9 @@ or CRLF, cells are separated by tabs, and nothing is quoted. Bytes that are not 
 surrogates. Files may be packed (``.gz``, ``.zst``). A reader collects faults, one per line, and
 refuses the file with all of them.
 
-A file of triples has lines ``head<TAB>relation<TAB>tail``, like a split. A judgement file also has
-a ``label``, Y, N or ?. It is the fourth and last column, unless a header names ``head``,
+A file of triples has lines like a split, ``head<TAB>relation<TAB>tail`` unless the graph declares
+another order; then kgtrec names the columns in a first line when it writes one. A judgement file
+has a ``label``, Y, N or ?. It is the fourth and last column, unless a header names ``head``,
 ``relation``, ``tail`` and ``label``. Below a header, cells are those of a sheet, as `kgtrec judge`
 writes them (`kgtrec._internal.table`).
 """
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from os import PathLike
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -273,13 +275,24 @@ class Judgements(ShownInLines):
 
 
 def read_triples(path: PathName, graph: Graph) -> Int32:
-    """Read the distinct triples of a file, in its order, as ids of the graph; int32 (n, 3)."""
-    return drop_duplicates(read_known(path, graph, hint=FIT)[0].facts)
+    """Read the distinct triples of a file, in its order, as ids of the graph; int32 (n, 3).
+
+    Columns are in the order that the graph declares.
+    """
+    known, _ = read_known(path, graph, hint=FIT, order=graph.column_order)
+    return drop_duplicates(known.facts)
 
 
 def write_triples(path: PathName, graph: Graph, triples: Integers) -> None:
-    """Write triples as lines ``head<TAB>relation<TAB>tail``."""
-    write_lines(path, lines_of_triples(graph, triples))
+    """Write triples as lines like a split, ``head<TAB>relation<TAB>tail`` by default.
+
+    If the graph declares another order of columns, the first line names them.
+    """
+    lines: Iterable[Sequence[str]] = lines_of_triples(graph, triples)
+    if graph.column_order != "hrt":
+        at = ["hrt".index(letter) for letter in graph.column_order]
+        lines = ([line[i] for i in at] for line in chain([COLUMNS], lines))
+    write_lines(path, lines)
 
 
 def lines_of_triples(graph: Graph, triples: Integers) -> Iterable[tuple[str, str, str]]:

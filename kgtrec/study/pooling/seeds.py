@@ -62,7 +62,7 @@ class SeedSample(ShownAsTables):
         return Table.from_rows("set, triples, relations, entities, questions", rows)
 
     def write(self, path: PathName) -> None:
-        """Write lines ``head<TAB>relation<TAB>tail``, as in a split."""
+        """Write lines as in a split, in the order of columns that the graph declares."""
         write_triples(path, self.graph, self.triples)
 
 
