@@ -133,6 +133,9 @@ def test_the_depth_that_shards_keep() -> None:
     shards(2)  # 20 for the check of trec_eval's measures, as in one piece
     assert merged() == local(depth="20")
     assert merged("d", "--run-depth", "7") == local(depth="7")
+    said = shard("1/1", "--run-depth", "7", into="few")
+    assert said.endswith("a run of 7, give --run-depth 7 to `kgtrec merge`, too\n")
+    assert merged("few", "--run-depth", "7") == local(depth="7")
 
 
 def test_shards_do_not_depend_on_memory_threads_or_the_clock() -> None:

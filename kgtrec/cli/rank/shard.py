@@ -39,7 +39,14 @@ def rank_shard(request: QuestionRequest | AnswerRequest, options: Mapping[str, A
             return Report()
         if opened.path.parent != Path(folder):
             shards.send_shard(opened.path, opened.inputs.store().folder, folder)
-        return Report(notes=[f"wrote {folder.rstrip('/')}/{opened.path.name}"])
+        notes = [f"wrote {folder.rstrip('/')}/{opened.path.name}"]
+        asked, kept = options["run_depth"], opened.header.run_depth
+        if 0 < asked < kept:
+            notes.append(
+                f"the shard keeps {kept} candidates per question, which `kgtrec merge` checks; for "
+                f"a run of {asked}, give --run-depth {asked} to `kgtrec merge`, too"
+            )
+        return Report(notes=notes)
 
 
 def _rank(opened: shards.Shard, scores: str, memory: str, plan_only: bool) -> bool:
