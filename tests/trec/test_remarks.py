@@ -344,6 +344,36 @@ def test_a_graph_that_filters_says_what_it_removed():
     assert said(*paths, ["recip_rank"], questions=questions) == [("AnswerNote", due)]
 
 
+def test_a_graph_that_filters_doubts_queries_of_other_questions():
+    """A query per triple has the name of another question, as has one of another split."""
+    write = {"train": "a r b,b r c,c r d,d r a", "valid": "b r d", "test": "a r c,a r d,c r a"}
+    Path("g").mkdir()
+    for split, lines in write.items():
+        text = lines.replace(" ", "\t").replace(",", "\n") + "\n"
+        (Path("g") / f"{split}.txt").write_text(text)
+    run = "tail0 Q0 b 1 3 t\ntail0 Q0 c 2 2 t\ntail1 Q0 d 1 2 t\ntail1 Q0 a 2 1 t\n"
+    per_triple = files("tail0 0 c 1\ntail1 0 d 1\n", run)  # tail1 of the graph is (c, r, ?)
+    _, lines = command("-m", "recip_rank", "--graph", "g", *per_triple)
+    due = (
+        "1 of 2 queries have relevant documents, but no answer of the question of that name in "
+        "split 'test' (the first is 'tail1')"
+    )
+    assert any(due in line and "leave out --graph" in line for line in lines)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        graph = kgtrec.read_graph("g")
+    remarks = said(*per_triple, ["recip_rank"], questions=graph.questions())
+    assert [category for category, _ in remarks] == ["AnswerNote", "QueryWarning"]
+    as_dict = {"tail0": {"c": 1, "d": 1}, "tail1": {"a": 1, "b": 1}}  # judged beyond the split
+    fitting = [*files("tail0 0 c 1\ntail1 0 a 1\n", run)]
+    for qrels in (fitting[0], as_dict):
+        assert len(said(qrels, fitting[1], ["recip_rank"], questions=graph.questions())) == 1
+    of_valid = files("tail0 0 d 1\n", "tail0 Q0 d 1 3 t\n")
+    assert len(said(*of_valid, ["recip_rank"], questions=graph.questions("valid"))) == 1
+    per_split = files("tail0 0 a 1\n", "tail0 Q0 a 1 3 t\n")
+    assert len(said(*per_split, ["recip_rank"], questions=graph.questions())) == 2
+
+
 def test_names_of_columns_that_nobody_judged():
     with pytest.warns(RunWarning, match=r"none of documents= is judged; .*'x' there and '5' in"):
         row = trec.Evaluator({"q": {"5": 1}}, ["map"], documents=["x", "y"]).evaluate_scores(

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kgtrec._internal.argument_names import argument
-from kgtrec.errors import AnswerNote, KgtrecWarning
+from kgtrec.errors import AnswerNote, KgtrecWarning, QueryWarning
 from kgtrec.trec.eval.remarks import quote_name
 from kgtrec.trec.eval.request import Request
 
@@ -19,6 +19,7 @@ def remarks_on_answers(run: Scored, request: Request) -> Iterable[KgtrecWarning]
     """Note what a graph removed from a run, and which answers ``kg_`` measures count."""
     if run.filtered is not None:
         yield AnswerNote(_describe_filter(run.filtered, request))
+        yield from _doubt_questions(request)
     elif request.micro:
         yield AnswerNote(
             "kg_ measures use ranks as listed: other answers in the qrels do not count, but "
@@ -32,6 +33,22 @@ def remarks_on_answers(run: Scored, request: Request) -> Iterable[KgtrecWarning]
             text = f"without {number} their ranks are unbounded: low counts them as 0"
         total = f"{run.micro.missing.sum():,} of {run.micro.answers.sum():,} answers"
         yield AnswerNote(f"{total} are not in the run; {text}")
+
+
+def _doubt_questions(request: Request) -> Iterable[QueryWarning]:
+    """Warn if the qrels are of other questions than the graph's, which filter the run."""
+    queries, n_judged = request.queries_of_other_answers
+    if queries:
+        questions = request.questions
+        assert questions is not None
+        yield QueryWarning(
+            f"{len(queries):,} of {n_judged:,} queries have relevant documents, but no answer of "
+            f"the question of that name in split {questions.split!r} (the first is "
+            f"{quote_name(queries[0])}): if the queries are those of another split, or one per "
+            "triple as with sampled negatives, other documents were removed; give their "
+            f"{argument('split')}, or filter the scores when you rank them, and leave out "
+            f"{argument('questions', option='graph')}"
+        )
 
 
 def _describe_filter(filtered: GraphFiltered, request: Request) -> str:

@@ -21,7 +21,7 @@ from kgtrec._internal.arrays import Float64, Int64
 from kgtrec._internal.csr import contains, offsets_of, owners, to_keys
 from kgtrec.errors import InputError, UsageError
 from kgtrec.predictions.lists import ids_of
-from kgtrec.trec.files.columns import RunColumns
+from kgtrec.trec.files.columns import QrelsColumns, RunColumns
 from kgtrec.trec.files.parse import name_buffers
 from kgtrec.trec.files.text import decode_name
 from kgtrec.trec.measures.names import Column
@@ -76,6 +76,26 @@ def filter_by_graph(run: RunColumns, questions: Questions, name: str) -> GraphFi
     strangers = np.flatnonzero(entity < 0)
     first = run.documents[int(strangers[0])].as_py() if len(strangers) else b""
     return GraphFiltered(left, int(known.sum()), len(strangers), decode_name(first))
+
+
+def queries_of_other_answers(qrels: QrelsColumns, questions: Questions) -> tuple[list[str], int]:
+    """Return the queries whose relevant documents include no answer of the question of this name.
+
+    Also returns the number of queries with relevant documents that are questions. Queries of
+    another split, or with a question per triple, have the same names as other questions.
+    """
+    number = {text: i for i, text in enumerate(questions.ids)}
+    question = np.array([number.get(query, -1) for query in qrels.queries], np.int64)
+    owner = owners(qrels.offsets)
+    encoded = qrels.documents.dictionary_encode()
+    entity = ids_of(questions.candidate_labels.docnos, encoded.dictionary)
+    entity = entity[encoded.indices.to_numpy()]
+    relevant = (qrels.relevance > 0) & (question[owner] >= 0)
+    keys = question[owner] * questions.n_labels + np.maximum(entity, 0)
+    is_answer = relevant & (entity >= 0)
+    is_answer &= contains(to_keys(questions.answers, questions.n_labels), keys)
+    judged, fitting = np.unique(owner[relevant]), np.unique(owner[is_answer])
+    return [qrels.queries[i] for i in np.setdiff1d(judged, fitting).tolist()], len(judged)
 
 
 def candidates_of(questions: Questions, queries: Sequence[str]) -> Int64:

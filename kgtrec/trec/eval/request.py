@@ -115,6 +115,24 @@ class Request:
         """Measures of answers."""
         return [column for column in self._all if column.row.of_answers]
 
+    @cached_property
+    def queries_of_other_answers(self) -> tuple[list[str], int]:
+        """Queries whose answers in the qrels are not those of the graph's questions; see
+        `kgtrec.trec.eval.kg_metrics.queries_of_other_answers`. Reads the qrels again."""
+        from kgtrec.trec.eval.kg_metrics import queries_of_other_answers
+        from kgtrec.trec.files.convert import qrels_columns
+        from kgtrec.trec.files.run import read_qrels_columns
+
+        is_file = is_path(self.qrels)
+        if self.questions is None or self.is_grouped or (is_file and os.fspath(self.qrels) == "-"):
+            return [], 0
+        columns = (
+            read_qrels_columns(self.qrels, form=self.qrels_format)
+            if is_file
+            else qrels_columns(self.qrels)
+        )
+        return queries_of_other_answers(columns, self.questions)
+
     @property
     def is_grouped(self) -> bool:
         """Whether the judgements are in groups: preferences, or several assessors."""
