@@ -84,9 +84,15 @@ def by_names_of(
 
     UsageError if a name has no value, or a sequence has another length; else as `by_name`.
     """
+    names = list(names)
     if isinstance(values, Iterable) and not isinstance(values, Mapping | str | PathLike):
         values = list(values)
-        if not any(map(_is_pair, values)) and len(values) == len(names := list(names)):
+        if not any(map(_is_pair, values)):
+            if len(values) != len(names):
+                raise UsageError(
+                    f"{argument(name)} has length {len(values)}, but there are {len(names)} "
+                    f"{noun}s; give one per {noun}, in the same order"
+                )
             return dict(zip(names, values, strict=True))
     named = by_name(name, values, noun)
     if lacking := [of_system for of_system in names if of_system not in named]:

@@ -172,7 +172,7 @@ def answer_changes(
     """
     ranks = ranks_by_name("ranks", ranks)
     if len(ranks) != 2:
-        raise UsageError(f"{argument('ranks')} has {len(ranks)} models; changes need two")
+        raise UsageError(f"changes are between two models; {argument('ranks')} has {len(ranks)}")
     of_models = None if runs is None else by_names_of("runs", runs, ranks, "model")
     (changes,) = changes_of_pairs(ranks, of_models, cutoffs=cutoffs)
     return changes
