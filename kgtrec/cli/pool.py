@@ -143,7 +143,8 @@ def pool(
     A SYSTEM is a TREC run, or scores as for `kgtrec rank`: a .npy matrix, a folder of .npy shards,
     an .npz with a factorised model, or embeddings of a --model (--model A,B names the model of each
     in turn). Only the seeds' questions are ranked, as deep as the pool. Scores have one row per
-    question of the split, or one per question of the seeds.
+    question of the split, or one per question of the seeds: heads, then tails, each by first
+    appearance in the file of seeds.
 
     The pool omits known triples of all splits, and the seeds. Each line of the pool has a triple,
     the side that was asked, the names of the seed questions that it answers (a label serves both),
