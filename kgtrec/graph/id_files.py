@@ -7,7 +7,7 @@ arrays in an ``.npz``. Labels are unchanged bytes. Nothing is ever unpickled.
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
@@ -104,9 +104,15 @@ def read_pairs(path: PathName, left: Labels, right: Labels) -> Int64:
 
 
 def read_candidates(
-    path: PathName, question_ids: Sequence[str], entities: Labels, unknown: str = "error"
+    path: PathName,
+    question_ids: Sequence[str],
+    entities: Labels,
+    unknown: str = "error",
+    left_out: Collection[str] = (),
 ) -> tuple[list[Int64], dict[str, Any]]:
     """Read lines ``question<TAB>entity<TAB>entity...``.
+
+    Lines of the questions `left_out` are ignored and counted.
 
     Returns the candidates' ids per question, in the order of `question_ids`, and facts on the file.
     """
@@ -116,11 +122,15 @@ def read_candidates(
         "`kgtrec convert --write-questions` writes them"
     )
     names = [name.encode() for name in question_ids]
-    known_names = set(names)
+    known_names, ignored_names = set(names), {name.encode() for name in left_out}
+    n_ignored = 0
     lists: dict[bytes, list[bytes]] = {}
     line_of: dict[bytes, int] = {}
     for line, text in lines_of(path):
         name, *labels = text.split(b"\t")
+        if name in ignored_names:
+            n_ignored += 1
+            continue
         if name not in known_names:
             refuse(path, line, f"{text_of(name)!r} is not the id of a question", hint)
         if b"" in labels:
@@ -136,7 +146,10 @@ def read_candidates(
     labels = [*chain.from_iterable(lists.values())]
     ids, missed = find_ids(path, entities, arrow_bytes(labels), at, unknown, drop=False)
     of = dict(zip(lists, np.split(ids, offsets_of(lengths)[1:-1]), strict=True))
-    return [of[name][of[name] >= 0] for name in names], {"file": str(path), "unknown": missed}
+    facts = {"file": str(path), "unknown": missed}
+    if n_ignored:
+        facts["ignored"] = n_ignored
+    return [of[name][of[name] >= 0] for name in names], facts
 
 
 def read_negatives(path: PathName) -> dict[str, Array]:

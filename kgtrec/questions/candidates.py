@@ -191,9 +191,10 @@ def _read_question_lists(
         if str(path).endswith(".npz"):
             candidates = id_files.read_negatives(path)
         else:
-            labels = questions.candidate_labels
+            labels, origin = questions.candidate_labels, questions.origin
+            left_out = set() if isinstance(origin, NamedTerms) else origin.left_out_names
             candidates, file_details = id_files.read_candidates(
-                path, questions.ids, labels, unknown
+                path, questions.ids, labels, unknown, left_out
             )
             details |= file_details
     with about(path):

@@ -323,6 +323,15 @@ class GraphTerms:
         """Names of the questions in TREC files: head0, ..., tail0, ... or head0@2014-07-01, ..."""
         return self.names(slice(0, len(self)))
 
+    @property
+    def left_out_names(self) -> set[str]:
+        """Names of the questions of the split that are left out; empty if facts have a context."""
+        if self.split_numbers is None or self.context is not None:
+            return set()
+        sides = zip(self.aspects, self._numbers_by_side(), strict=True)
+        counts = [(side.code, count) for side, (_, count) in sides]
+        return {f"{NAMES[code]}{i}" for code, count in counts for i in range(count)} - {*self.ids}
+
     def keep_names(self) -> GraphTerms:
         """Return the terms with the numbers that questions have now, even if others are left out.
 

@@ -238,6 +238,8 @@ def _restrictions(facts: Provenance) -> Iterator[str]:
         )
     if facts.restricted in _LISTS:
         yield f"{_LISTS[facts.restricted]}{_from_file(lists)}."
+    if lists.get("ignored"):
+        yield f"{lists['ignored']:,} lists of candidates are of questions that were left out."
     if lists.get("questions_without_list"):
         yield (
             f"{lists['questions_without_list']:,} questions have relations without a list; every "

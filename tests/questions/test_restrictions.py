@@ -370,6 +370,32 @@ def test_type_constraints_by_their_labels(openke: Path) -> None:
         graph.questions().restrict(type_constraints=path)
 
 
+@pytest.mark.parametrize("sides", ["both", "tail", "relation"])
+def test_a_file_of_the_whole_split_serves_some_of_its_questions(tmp_path: Path, sides: str) -> None:
+    """Lines of questions that are left out are ignored and counted; other names are refused."""
+    rng = np.random.default_rng(6)
+    graph = random_questions(rng).graph
+    part, whole = graph.questions(relations=[0, 1], sides=sides), graph.questions(sides=sides)
+    labels = [*whole.candidate_labels]
+    lists = {name: [*rng.permutation(labels)] for name in whole.ids}
+    path = tmp_path / "candidates.tsv"
+
+    def write(names: list[str]) -> Path:
+        path.write_text("".join("\t".join([name, *lists[name]]) + "\n" for name in names))
+        return path
+
+    assert 0 < len(part) < len(whole)
+    due = part.restrict(candidates=write([*part.ids]), outside="worst")
+    got = part.restrict(candidates=write([*whole.ids]), outside="worst")
+    assert got.candidates.tolist() == due.candidates.tolist()
+    assert got.describe()["lists"]["ignored"] == len(whole) - len(part)
+    assert "ignored" not in due.describe()["lists"]
+    name = f"{whole.ids[-1]}9"
+    lists[name] = labels
+    with pytest.raises(FileError, match=f"{name}' is not the id of a question"):
+        part.restrict(candidates=write([*whole.ids, name]))
+
+
 def test_candidates_of_a_text_file(openke: Path) -> None:
     questions = kgtrec.read_graph(openke / "g").questions()
     assert questions.ids == ["head0", "head1", "tail0", "tail1"]
