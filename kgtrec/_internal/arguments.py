@@ -1,4 +1,4 @@
-"""Numbers that users give, checked where they enter: counts, seeds and shares.
+"""Values that users give, checked where they enter: their types, counts, seeds and shares.
 
 The command line's option types and the functions of Python refuse the same numbers.
 """
@@ -6,13 +6,16 @@ The command line's option types and the functions of Python refuse the same numb
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
 
 from kgtrec._internal.argument_names import argument
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from kgtrec._internal.arrays import Float64
 
 LARGEST_COUNT = 2**31 - 1
 """Largest value of most counts, because ids are int32."""
@@ -37,6 +40,50 @@ MOST_POINTS = 10_000
 
 SMALLEST = 1e-300
 """Smallest decimal number other than 0: reciprocals of smaller ones overflow."""
+
+
+PATH = "a path (text or pathlib.Path)"
+GRAPH = "a Graph (kgtrec.read_graph or Graph.from_arrays)"
+QUESTIONS = "Questions (graph.questions or Questions.from_answers)"
+RANKS = "Ranks (kgtrec.rank, Ranks.load or result.ranks)"
+
+
+def require_type(name: str, value: object, types: type | tuple[type, ...], expected: str) -> None:
+    """Raise UsageError unless an argument has one of some types.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument.
+    value : object
+    types : type or tuple of types
+    expected : str
+        What the argument must be, and in brackets what returns it, such as `RANKS`.
+    """
+    if not isinstance(value, types):
+        found = "None" if value is None else f"an object of type {type(value).__name__}"
+        raise UsageError(f"{name} must be {expected}, found {found}")
+
+
+def require_items(name: str, values: object, types: type, expected: str) -> None:
+    """Raise UsageError unless an argument is a sequence of values of a type.
+
+    Parameters as for `require_type`; `expected` says what an item must be.
+    """
+    require_type(name, values, Sequence, f"a list of {expected}")
+    for value in cast("Sequence[object]", values):
+        require_type(f"every item of {name}", value, types, expected)
+
+
+def as_floats(name: str, values: object) -> Float64:
+    """Return an argument as an array of float64; UsageError unless it consists of numbers."""
+    import numpy as np
+
+    try:
+        return np.asarray(values, np.float64)
+    except (TypeError, ValueError):
+        found = f"an object of type {type(values).__name__}"
+        raise UsageError(f"{name} must be numbers, found {found}; give an array of them") from None
 
 
 def check_count(name: str, value: object, least: int = 1, most: int = LARGEST_COUNT) -> int:

@@ -16,12 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from kgtrec._internal.argument_names import argument
-from kgtrec._internal.arguments import check_seed, random_generator
+from kgtrec._internal.arguments import check_seed, random_generator, require_type
 from kgtrec._internal.arrays import Float64, Int64
 from kgtrec._internal.threads import available_cores, share_rows
 from kgtrec.errors import UsageError
@@ -58,6 +59,8 @@ class Resampling:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        require_type("percent", self.percent, Real, "a number")
+        require_type("resamples", self.resamples, Real, "a number")
         if not 1 <= self.percent <= 99.9:
             example = f"; write {self.percent * 100:g}" if 0.5 <= self.percent < 1 else ""
             raise UsageError(

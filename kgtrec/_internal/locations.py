@@ -20,6 +20,7 @@ from functools import lru_cache
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
+from kgtrec._internal.arguments import PATH, require_type
 from kgtrec._internal.system import IS_WINDOWS
 from kgtrec._internal.threads import MORE_THREADS
 from kgtrec._internal.urls import LOCATION, is_url, url_text
@@ -102,7 +103,8 @@ _HINT = "check the name, and the credentials and region in the environment varia
 
 
 def is_location(path: str | os.PathLike[str]) -> bool:
-    """Return whether this is a URL that kgtrec can read and write."""
+    """Return whether this is a URL that kgtrec can read and write; UsageError if it is no path."""
+    require_type("path", path, (str, bytes, os.PathLike), PATH)
     text = os.fspath(path)
     return isinstance(text, str) and is_url(text) and LOCATION.match(text) is not None
 

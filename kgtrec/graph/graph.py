@@ -8,13 +8,14 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from os import fspath
+from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from kgtrec._internal.arguments import PATH, require_type
 from kgtrec._internal.arrays import Array, Int32, Int64
 from kgtrec._internal.locations import is_location, local_copy
 from kgtrec._internal.table import import_pandas, lines_as_html
@@ -215,6 +216,7 @@ class GraphData:
         from kgtrec.graph.readers.unread import unread_files
         from kgtrec.graph.tsv import check_folder, find_split_files
 
+        require_type("folder", folder, (str, PathLike), PATH)
         declared, location = split_format(fspath(folder))
         if is_location(location):
             with local_copy(location, folders=True) as copy:

@@ -15,6 +15,7 @@ from typing import Any, overload
 import numpy as np
 
 from kgtrec._internal.argument_names import argument
+from kgtrec._internal.arguments import require_type
 from kgtrec._internal.arrays import Array, Int32, Int64, Integers
 from kgtrec._internal.csr import offsets_of
 from kgtrec.errors import InputError, UsageError, refuse_if
@@ -311,6 +312,7 @@ def _encode_all(labels: Sequence[str]) -> Any:
     """Encode labels as a ``large_binary`` array; InputError for one that is not a usable str."""
     if isinstance(labels, (str, bytes)):
         raise InputError(f"labels must be a list, one per id, not the single text {labels!r}")
+    require_type("labels", labels, Iterable, "a list of texts, one per id")
     import pyarrow as pa
 
     if isinstance(labels, Labels):

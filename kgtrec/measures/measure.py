@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kgtrec._internal.arguments import require_type
 from kgtrec._internal.arrays import Float64
 from kgtrec.errors import UsageError, list_problems
 from kgtrec.measures.averaging import sides_present
@@ -230,6 +231,7 @@ def parse_all(keys: Iterable[str | Measure]) -> list[Measure]:
     """
     if isinstance(keys, (str, Measure)):
         keys = [keys]
+    require_type("measures", keys, Iterable, "a list of keys, such as ['mrr']")
     measures, problems = [], []
     for key in dict.fromkeys(keys):
         try:

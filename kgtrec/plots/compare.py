@@ -25,6 +25,7 @@ from kgtrec.plots.style import (
     panel_grid,
     range_patch,
     require,
+    require_items,
     require_type,
     series_style,
     short_names,
@@ -157,10 +158,7 @@ def _require_comparisons(compared: object) -> Sequence[SystemComparison]:
     from kgtrec.study.comparison.report import SystemComparison
 
     source = "kgtrec.compare({name: ranks, ...})"
-    several = [
-        require_type(comparison, SystemComparison, "compared", source)
-        for comparison in (compared if isinstance(compared, Sequence) else [compared])
-    ]
+    several = require_items(compared, SystemComparison, "compared", source)
     require(several, "comparison")
     return several
 
@@ -189,6 +187,9 @@ def p_curves(discrimination: Discrimination, level: float = 0.05) -> Figure:
     level : float
         Drawn as a line: pairs below it differ significantly.
     """
+    from kgtrec.study.comparison.significance import Discrimination
+
+    require_type(discrimination, Discrimination, "discrimination", "kgtrec.study.discriminate")
     fig, axes = figure()
     pairs = np.arange(1, discrimination.p.shape[1] + 1)
     areas = discrimination.area.tolist()
@@ -303,6 +304,9 @@ def left_out(measures: Sequence[Reuse]) -> Figure:
     measures : sequence of Reuse
         One per measure, of the same systems.
     """
+    from kgtrec.study.pooling.depths import Reuse
+
+    measures = require_items(measures, Reuse, "measures", "kgtrec.study.leave_one_out")
     require(measures, "measure")
     first = measures[0]
     order = np.argsort(-first.full, kind="stable").tolist()
@@ -353,10 +357,7 @@ def bump_chart(rankings: Rankings | Sequence[Rankings]) -> Figure:
     from kgtrec.study.comparison.rankings import Rankings
 
     source = "kgtrec.study.rankings_of_samples or a like function"
-    several = [
-        require_type(panel_rankings, Rankings, "rankings", source)
-        for panel_rankings in (rankings if isinstance(rankings, Sequence) else [rankings])
-    ]
+    several = require_items(rankings, Rankings, "rankings", source)
     require(several, "rankings")
     most = max(len(panel_rankings.names) for panel_rankings in several)
     columns = 2 if most == 2 and len(several) > 1 else 1
@@ -424,7 +425,8 @@ def label_sets(rankings: Rankings | Sequence[Rankings]) -> Figure:
     """
     from kgtrec.study.comparison.rankings import Rankings
 
-    several = [rankings] if isinstance(rankings, Rankings) else list(rankings)
+    source = "kgtrec.study.rankings_of_samples"
+    several = require_items(rankings, Rankings, "rankings", source)
     require(several, "rankings")
     first = several[0]
     names = short_names(first.names, 20)
@@ -485,6 +487,9 @@ def sensitivity(result: Sensitivity) -> Figure:
     One line per measure, as in Figure 7 of Zhou et al. (2022); with up to three measures a band
     that holds the middle 95 % of the random parts.
     """
+    from kgtrec.study.comparison.rankings import Sensitivity
+
+    require_type(result, Sensitivity, "result", "kgtrec.study.sensitivity_of_table")
     fig, axes = figure(height=2.7)
     share = 100 * result.shares
     many = len(result.titles)
@@ -507,6 +512,9 @@ def depth_curves(curves: DepthCurves) -> Figure:
     One line per measure, as in Figures 4 and 5 of Zhou et al. (2022), with bars over the intervals
     where they are known. Measures are shifted a little, so that bars do not hide each other.
     """
+    from kgtrec.study.comparison.rankings import DepthCurves
+
+    require_type(curves, DepthCurves, "curves", "kgtrec.study.depth_curves")
     fig, axes = figure(height=2.7)
     depths = np.array(curves.depths, np.float64)
     many = len(curves.measures)

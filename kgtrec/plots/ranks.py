@@ -23,6 +23,7 @@ from kgtrec.plots.style import (
     range_patch,
     require,
     require_type,
+    require_values,
     series_style,
     short,
     short_names,
@@ -216,6 +217,7 @@ def over_relations(
     marks : sequence of float, optional
         A second value for each box, drawn as a diamond, such as the metric over all instances.
     """
+    require_values(values, object, "values", "Result.per_relation")
     require(values, "values")
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
@@ -352,6 +354,9 @@ def alignment_sizes(experiments: SizeExperiment | Mapping[str, SizeExperiment]) 
 
 def _check_same_metrics(experiments: Mapping[str, SizeExperiment]) -> list[str]:
     """Return the metrics of all experiments; UsageError if they differ."""
+    from kgtrec.study.alignment import SizeExperiment
+
+    require_values(experiments, SizeExperiment, "experiments", "kgtrec.study.size_experiment")
     require(experiments, "experiments")
     first, *others = ((name, list(experiment.values)) for name, experiment in experiments.items())
     for name, metrics in others:

@@ -20,6 +20,9 @@ from kgtrec.plots.style import (
     panel_grid,
     range_patch,
     require,
+    require_items,
+    require_type,
+    require_values,
     series_style,
     short_names,
 )
@@ -32,7 +35,7 @@ from kgtrec.study.openworld.formulas import (
 )
 from kgtrec.study.openworld.results import Comparison, Panel
 from kgtrec.study.openworld.simulate import BETAS, N_ANSWERS, Simulation
-from kgtrec.study.popularity_bias import EXAMPLES, unbiased_exponent
+from kgtrec.study.popularity_bias import EXAMPLES, BiasSimulation, unbiased_exponent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,7 +44,6 @@ if TYPE_CHECKING:
     from kgtrec.graph.statistics.popularity import Frequencies
     from kgtrec.study.classification.classify import ReliabilityCurve
     from kgtrec.study.distributions import RelationDistributions
-    from kgtrec.study.popularity_bias import BiasSimulation
     from kgtrec.study.sets.abstention import RiskCurve
     from kgtrec.study.sets.sets import AnswerSets
     from kgtrec.study.stratified import BetaGrid
@@ -56,6 +58,11 @@ def reliability_curves(curves: Sequence[ReliabilityCurve]) -> Figure:
     curves : sequence of ReliabilityCurve
         From a `Classification`. A point is a bin; predictions on the diagonal are right.
     """
+    from kgtrec.study.classification.classify import ReliabilityCurve
+
+    curves = require_items(
+        curves, ReliabilityCurve, "curves", "kgtrec.classify(test, valid).curves"
+    )
     require(curves, "reliability curve")
     fig, axes = figure(height=2.6)
     rows = (
@@ -145,6 +152,7 @@ def exponent_bias(simulation: BiasSimulation) -> Figure:
     simulation : BiasSimulation
         From `study.simulate_bias`.
     """
+    require_type(simulation, BiasSimulation, "simulation", "kgtrec.study.simulate_bias")
     fig, axes = figure()
     axes.axhline(0, color="#888888", linewidth=0.8)
     rows = []
@@ -181,6 +189,9 @@ def beta_heat_map(grid: BetaGrid, metric: str | None = None) -> Figure:
     from matplotlib import colormaps
     from matplotlib.colors import ListedColormap
 
+    from kgtrec.study.stratified import BetaGrid
+
+    require_type(grid, BetaGrid, "grid", "kgtrec.study.beta_grid")
     if min(len(grid.beta_e), len(grid.beta_r)) < 2:
         raise UsageError("a heat map needs a grid of both exponents, as of beta_grid")
     metric = metric or grid.metrics[0]
@@ -211,6 +222,9 @@ def popularity(frequencies: Mapping[str, Frequencies]) -> Figure:
     frequencies : mapping of str to Frequencies
         By the name in the legend, such as "entities" and "relations".
     """
+    from kgtrec.graph.statistics.popularity import Frequencies
+
+    require_values(frequencies, Frequencies, "frequencies", "kgtrec.study.entity_frequencies")
     require(frequencies, "frequencies")
     fig, axes = figure()
     shares = (
@@ -238,6 +252,9 @@ def frequency_histogram(frequencies: Mapping[str, Frequencies]) -> Figure:
     frequencies : mapping of str to Frequencies
         By the name in the legend, such as "entities" and "relations", or of several graphs.
     """
+    from kgtrec.graph.statistics.popularity import Frequencies
+
+    require_values(frequencies, Frequencies, "frequencies", "kgtrec.study.entity_frequencies")
     require(frequencies, "frequencies")
     fig, axes = figure()
     names = short_names(frequencies)
@@ -271,6 +288,10 @@ def relation_shares(distributions: RelationDistributions) -> Figure:
     ----------
     distributions : RelationDistributions
     """
+    from kgtrec.study.distributions import RelationDistributions
+
+    source = "kgtrec.study.relation_distributions"
+    require_type(distributions, RelationDistributions, "distributions", source)
     names, shares = short_names(distributions.names), 100 * distributions.shares
     titles = names[:1] + [
         f"{name} (KL {kl:.4f})"
@@ -292,6 +313,9 @@ def relation_shares(distributions: RelationDistributions) -> Figure:
 
 def _check_same_metrics(grids: Mapping[str, BetaGrid]) -> tuple[Sequence[str], str]:
     """Metrics and the exponent that all curves share."""
+    from kgtrec.study.stratified import BetaGrid
+
+    require_values(grids, BetaGrid, "grids", "kgtrec.study.beta_curve")
     require(grids, "curves")
     kinds = {(grid.metrics, _find_exponent(grid)) for grid in grids.values()}
     if len(kinds) > 1:
@@ -391,7 +415,7 @@ def simulations(runs: Simulation | Sequence[Simulation], metric: str = "mrr") ->
     """
     from matplotlib.lines import Line2D
 
-    several = [runs] if isinstance(runs, Simulation) else list(runs)
+    several = require_items(runs, Simulation, "runs", "kgtrec.study.openworld.simulate")
     require(several, "runs")
     if any(run.betas != several[0].betas for run in several):
         raise UsageError("the simulations have different sparsities; give runs of the same betas")
@@ -452,7 +476,7 @@ def sparse_full(panels: Panel | Sequence[Panel], metrics: Sequence[str] | None =
     UsageError
         No panel or no metric, or a metric that was not measured.
     """
-    several = list(panels) if isinstance(panels, Sequence) else [panels]
+    several = require_items(panels, Panel, "panels", "kgtrec.study.openworld.family_study")
     require(several, "panels")
     names = list(several[0].curves[0].values) if metrics is None else list(metrics)
     require(names, "metrics")
@@ -517,7 +541,7 @@ def overtaking(panels: Panel | Sequence[Panel], metric: str = "mrr") -> Figure:
     panels : Panel or sequence of Panel
     metric : str, default "mrr"
     """
-    several = list(panels) if isinstance(panels, Sequence) else [panels]
+    several = require_items(panels, Panel, "panels", "kgtrec.study.openworld.family_study")
     require(several, "panels")
     choose("metric", metric, several[0].curves[0].values, "was not measured")
     titles = [panel.title() for panel in several]
@@ -561,6 +585,7 @@ def _draw_overtaking(
 @apply_style()
 def comparison(result: Comparison) -> Figure:
     """Expected metric against strength at each sparsity, with the two models on each curve."""
+    require_type(result, Comparison, "result", "kgtrec.study.openworld.compare_ranks")
     fig, axes = figure()
     for number, outlook in enumerate(result.outlooks):
         style = series_style(number)
@@ -604,6 +629,9 @@ def set_coverage(sets: AnswerSets) -> Figure:
     UsageError
         Sets without a claim.
     """
+    from kgtrec.study.sets.sets import AnswerSets
+
+    require_type(sets, AnswerSets, "sets", "kgtrec.study.answer_sets")
     if sets.claim != sets.claim:
         raise UsageError(
             f"policy {sets.policy} claims no coverage; draw the sets of a conformal policy"
@@ -632,6 +660,9 @@ def risk_coverage(curves: Mapping[str, RiskCurve]) -> Figure:
     curves : mapping of str to RiskCurve
         By the name in the legend.
     """
+    from kgtrec.study.sets.abstention import RiskCurve
+
+    require_values(curves, RiskCurve, "curves", "AnswerSets.risk_curve")
     require(curves, "curve of risk")
     fig, axes = figure(height=2.4)
     rows = (

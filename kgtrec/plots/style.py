@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -12,6 +12,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from kgtrec._internal import arguments
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.files import atomic_write
 from kgtrec._internal.text import shorten, shorten_names, visible
@@ -204,6 +205,24 @@ def require_type(data: object, kind: type[Item], name: str, source: str) -> Item
     )
 
 
+def require_values(data: object, kind: type[Item], name: str, source: str) -> Mapping[str, Item]:
+    """Return a mapping; UsageError unless it has values, all of the type that `source` returns."""
+    if not isinstance(data, Mapping):
+        raise UsageError(
+            f"{argument(name, type(data).__name__)} cannot be drawn; pass a mapping of names to "
+            f"what {source} returns"
+        )
+    for value in data.values():
+        require_type(value, kind, name, source)
+    return data
+
+
+def require_items(data: object, kind: type[Item], name: str, source: str) -> list[Item]:
+    """Return a list of items, or of the only one; UsageError unless `source` returns their type."""
+    items = data if isinstance(data, Sequence) and not isinstance(data, str) else [data]
+    return [require_type(item, kind, name, source) for item in items]
+
+
 def series_style(number: int, marked: bool = False, points: int = 0) -> dict[str, Any]:
     """Return colour, dashes and marker of a series or model (from 0), the same in all figures.
 
@@ -386,6 +405,7 @@ def _escape(name: str) -> str:
 
 def check_plot(path: str | os.PathLike[str]) -> str:
     """Return the format of a figure's file; UsageError for other names, before the work."""
+    arguments.require_type("path", path, (str, os.PathLike), arguments.PATH)
     ending = Path(path).suffix.lower().lstrip(".")
     if ending not in FORMATS:
         kinds = ", ".join(f".{form}" for form in FORMATS)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from kgtrec._internal.argument_names import argument
+from kgtrec._internal.arguments import QUESTIONS, require_type
 from kgtrec._internal.arrays import Array, Bools, Float64, Int64
 from kgtrec._internal.csr import Csr, contains, find_sorted, offsets_of, spans, to_keys
 from kgtrec.errors import InputError, UsageError, choose, refuse
@@ -216,6 +217,7 @@ def rank_lists_with_run(
     predictions: Any, questions: Questions, format: str | None, unlinkable: str, list_order: str
 ) -> tuple[Ranks, Run]:
     """Return the ranks of `rank_lists`, and the filtered lists as a run."""
+    require_type("questions", questions, Questions, QUESTIONS)
     choose("unlinkable", unlinkable, UNLINKABLE)
     choose("list_order", list_order, ORDERS)
     if questions.details.get("separate"):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kgtrec._internal.arguments import QUESTIONS, require_items, require_type
 from kgtrec.errors import InputError, UsageError
 from kgtrec.questions.api import Questions
 from kgtrec.questions.questions import describe_question, require_columns_by_id
@@ -50,6 +51,7 @@ class AnswerScores:
     """
 
     def __init__(self, questions: Questions, **options: Unpack[TieOptions]) -> None:
+        require_type("questions", questions, Questions, QUESTIONS)
         if questions.candidate_lists is not None:
             raise UsageError(
                 "entity ranges do not work with restricted candidates; leave the restriction out, "
@@ -134,6 +136,7 @@ def rank_range(
     InputError
         The scores have a wrong shape or dtype, or a candidate's score is NaN.
     """
+    require_type("answers", answers, AnswerScores, "a filled AnswerScores")
     questions = answers.questions
     missing = np.flatnonzero(~answers.filled)
     if len(missing):
@@ -165,6 +168,7 @@ def merge_ranges(parts: Sequence[PartialRanks], answers: AnswerScores) -> RanksA
     UsageError
         Ranges that overlap, leave entities out, or belong to other questions, dtypes or depths.
     """
+    require_items("parts", parts, PartialRanks, "PartialRanks (kgtrec.rank_range)")
     if not parts:
         raise UsageError("there are no parts to merge; rank every range with rank_range")
     ordered, order = sorted(parts, key=lambda part: part.task), answers.lists.order

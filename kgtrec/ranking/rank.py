@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from kgtrec._internal.argument_names import argument
+from kgtrec._internal.arguments import QUESTIONS, require_items
 from kgtrec._internal.arrays import Array, Int64
 from kgtrec._internal.progress import progress_bar
 from kgtrec.errors import FileError, InputError, UsageError
@@ -213,6 +214,7 @@ def _check_same_questions(questions: Mapping[str, Questions]) -> None:
     """Raise UsageError unless all questions are alike, apart from their filters."""
     if not questions:
         raise UsageError("the mapping of questions is empty; graph.questions_by_filter() makes one")
+    require_items("questions", [*questions.values()], Questions, QUESTIONS)
     (name, first), *others = questions.items()
     for other, second in others:
         arrays, other_arrays = _collect_unfiltered(first), _collect_unfiltered(second)

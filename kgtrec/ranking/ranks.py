@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.argument_names import argument
+from kgtrec._internal.arguments import PATH, require_items, require_type
 from kgtrec._internal.arrays import Array, Bools, Float64, Int64
 from kgtrec._internal.table import import_pandas, lines_as_html
 from kgtrec.errors import InputError, UsageError, choose
@@ -510,6 +511,7 @@ class Ranks:
         """
         from kgtrec.ranking.parquet import ROW_GROUP, find_used_ids, write_blocks
 
+        require_type("path", path, (str, PathLike), PATH)
         if splitext(path)[1] in _OTHER_ENDINGS:
             raise UsageError(
                 f"{fspath(path)}: kgtrec writes ranks as Parquet; give a .parquet file, or take "
@@ -564,6 +566,7 @@ class Ranks:
             Nothing to join, parts of different evaluations (the message names what differs), or an
             instance that is in two parts.
         """
+        require_items("parts", parts, Ranks, "Ranks (kgtrec.rank, Ranks.load or result.ranks)")
         if not parts:
             raise UsageError("concat needs at least one Ranks")
         ours = parts[0].provenance

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from kgtrec._internal.arguments import GRAPH, RANKS, require_type
 from kgtrec.errors import InputError, UsageError
+from kgtrec.graph.graph import GraphData
 from kgtrec.ranking.provenance import Provenance, differences
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.interface import HasRanks
@@ -51,7 +53,10 @@ def comparable(a: Ranks | HasRanks, b: Ranks | HasRanks) -> Comparability:
     >>> if not same:
     ...     print("; ".join(same.reasons))
     """
-    first, second = (each if isinstance(each, Ranks) else each.ranks for each in (a, b))
+    first: Any = getattr(a, "ranks", a)
+    second: Any = getattr(b, "ranks", b)
+    require_type("a", first, Ranks, RANKS)
+    require_type("b", second, Ranks, RANKS)
     reasons = provenance_reasons(first.provenance, second.provenance)
     if not reasons and (len(first) != len(second) or (first.candidates != second.candidates).any()):
         reasons.append(PARTIAL)
@@ -163,6 +168,7 @@ def check_questions(ranks: Ranks, questions: Questions) -> None:
 
 def check_graph(ranks: Ranks, graph: Graph) -> None:
     """Refuse a graph other than the one of the ranks."""
+    require_type("graph", graph, GraphData, GRAPH)
     made_on, name = ranks.provenance, graph.name or "the graph"
     if made_on.graph_hash not in (None, graph.fingerprint):
         raise UsageError(

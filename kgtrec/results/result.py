@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from kgtrec._internal.argument_names import argument
+from kgtrec._internal.arguments import require_type
 from kgtrec._internal.arrays import Float64
 from kgtrec._internal.table import (
     Cell,
@@ -409,6 +410,7 @@ class Result(Mapping[str, ResultValue]):
         UsageError
             Not a trec_eval measure, or it cannot be computed.
         """
+        require_type("name", name, str, "the name of a trec_eval measure, such as 'map'")
         side, _, rest = name.partition(".")
         if rest and side in self.sides:
             if side != self.sides[-1]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kgtrec._internal.argument_names import argument
+from kgtrec._internal.arguments import require_type
 from kgtrec._internal.arrays import Array, Int64
 from kgtrec._internal.csr import contains, distinct
 from kgtrec._internal.table import Cell, Table, Value
@@ -79,6 +80,7 @@ def parse_by(by: str | Iterable[str], terms: Sequence[str] | None = ()) -> tuple
 
     ``terms`` are names of terms; None if unknown yet: any name may be one.
     """
+    require_type("by", by, Iterable, "'relation' or a list of such names")
     names = by.split(",") if isinstance(by, str) else list(by)
     names = [name.strip() if isinstance(name, str) else name for name in names]
     for name in names:

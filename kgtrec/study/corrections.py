@@ -11,18 +11,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kgtrec._internal.arguments import RANKS, require_type
 from kgtrec._internal.arrays import Bools, Float64, Int64
 from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import InputError, UsageError
 from kgtrec.questions.terms import NAMES
 from kgtrec.ranking.instances import answer_label, question_text
-
-if TYPE_CHECKING:
-    from kgtrec.ranking.ranks import Ranks
+from kgtrec.ranking.ranks import Ranks
 
 ANSWER_KINDS = ("test", "missing")
 
@@ -173,6 +171,7 @@ def label_corrections(sparse: Ranks, completed: Ranks) -> LabelCorrections:
 
 def _check(ranks: Ranks) -> None:
     """Raise UsageError for ranks whose answers have no order that follows from the counts."""
+    require_type("ranks", ranks, Ranks, RANKS)
     facts = ranks.provenance
     reasons = {
         "without a graph": not ranks.of_graph,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kgtrec._internal.arguments import check_count
+from kgtrec._internal.arguments import GRAPH, check_count, require_type
 from kgtrec._internal.arrays import Float64, Int64
 from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import FileError, InputError, PathName, UsageError
@@ -86,6 +86,8 @@ def relation_distributions(
     FileError
         A file is missing or malformed, or has a relation that the graph lacks.
     """
+    require_type("graph", graph, GraphData, GRAPH)
+    require_type("files", files, Mapping, "a mapping of names to paths")
     check_count("classes", classes, 2)
     if split in files:
         raise UsageError(f"a file is named {split!r}, like the split; give it another name")

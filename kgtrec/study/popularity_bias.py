@@ -8,15 +8,16 @@ counts, it is nearly unbiased at beta = alpha / (alpha + 1).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from kgtrec._internal.argument_names import argument
-from kgtrec._internal.arguments import check_count
+from kgtrec._internal.arguments import check_count, require_type
 from kgtrec._internal.arrays import Float64, Int64
 from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import UsageError
@@ -25,6 +26,7 @@ from kgtrec.study.stratified import Metrics, beta_curve, betas
 
 if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
+
 
 EXAMPLES = (0.5, 1.0, 2.0)
 """Values of alpha that are shown if no estimate is known."""
@@ -37,6 +39,7 @@ _HITS = 0.2, 0.6  # hits of a simulated model: of an item with one triple, and w
 
 def unbiased_exponent(alpha: float) -> float:
     """Return the nearly unbiased exponent alpha / (alpha + 1); UsageError for alpha < -0.5."""
+    require_type("alpha", alpha, Real, "a number")
     if not LEAST_ALPHA <= alpha < math.inf:
         raise UsageError(
             f"{argument('alpha', alpha)} has no exponent between -1 and 1; give an estimate of at "
@@ -151,6 +154,7 @@ def simulate_bias(
     """
     check_count("items", items, 2)
     check_count("graphs", graphs, 2)
+    require_type("alphas", alphas, Sized, "a list of numbers")
     if not len(alphas):
         raise UsageError("no alpha is named; give at least one, such as 1")
     exponents = [unbiased_exponent(alpha) for alpha in alphas]

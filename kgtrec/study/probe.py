@@ -18,18 +18,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kgtrec._internal.arguments import GRAPH, RANKS, require_type
 from kgtrec._internal.arrays import Float64, Int64
 from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import InputError, UsageError
+from kgtrec.graph.graph import GraphData
 from kgtrec.graph.statistics.popularity import entity_popularity
 from kgtrec.measures import Measure
 from kgtrec.measures.averaging import SIDES, instance_ties, require_side, sides_present
+from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.comparability import check_graph
 from kgtrec.study.stratified import is_micro_mean
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Graph
-    from kgtrec.ranking.ranks import Ranks
 
 PROBE_METRICS = ("probe@0", "probe@0.5", "probe@1", "mrr")
 
@@ -100,6 +102,8 @@ def probe_grid(
     InputError
         The train split is empty.
     """
+    require_type("ranks", ranks, Ranks, RANKS)
+    require_type("graph", graph, GraphData, GRAPH)
     names = (metrics,) if isinstance(metrics, str) else tuple(metrics)
     measures = [Measure.parse(f"{side}.{rank_type}.micro.{name}") for name in names]
     for measure in measures:

@@ -14,6 +14,7 @@ from os import PathLike, fspath
 import numpy as np
 
 from kgtrec._internal.argument_names import argument
+from kgtrec._internal.arguments import GRAPH, QUESTIONS, require_type
 from kgtrec._internal.arrays import Bools, Float64, Int64
 from kgtrec._internal.bootstrap import Resampling, ratio_intervals
 from kgtrec._internal.csr import contains, distinct, group_pairs, to_keys
@@ -61,6 +62,7 @@ def fitting_observed(graph: GraphData, splits: SplitNames = "train") -> FittingE
 
 def fitting_by_constraints(graph: GraphData, path: PathName) -> FittingEntities:
     """Read heads and tails from OpenKE's ``type_constrain.txt``; errors as for its reader."""
+    require_type("graph", graph, GraphData, GRAPH)
     sides = read_type_constraints(path, graph.entities, graph.relations)[:2]
     keys = [
         (2 * relation + side) * graph.n_entities + ids
@@ -89,6 +91,7 @@ def fitting_by_types(
     FileError
         A file is missing, empty or malformed: the line is named.
     """
+    require_type("graph", graph, GraphData, GRAPH)
     members = _read_members(graph, entity_types)
     keys = []
     for relation, types in read_relation_types(relation_types, graph).items():
@@ -247,6 +250,7 @@ def semantic_shares(
     FileError, InputError
         A run is malformed, of another graph, or answers none of the questions.
     """
+    require_type("questions", questions, Questions, QUESTIONS)
     runs = by_name("runs", runs)
     refuse_if(
         (

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kgtrec._internal.arguments import MOST_POINTS, check_count
+from kgtrec._internal.arguments import GRAPH, MOST_POINTS, RANKS, check_count, require_type
 from kgtrec._internal.arrays import Array, Float64, Int64
 from kgtrec._internal.locations import local_copy
 from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import FileError, InputError, PathName, UsageError, choose
+from kgtrec.graph.graph import GraphData
 from kgtrec.graph.statistics.popularity import (
     SplitNames,
     entity_popularity,
@@ -33,12 +34,12 @@ from kgtrec.measures.averaging import SIDES, require_graph, require_side, sides_
 from kgtrec.measures.metric import same
 from kgtrec.measures.stratified import DEFAULT_METRICS, Strata, average_strata
 from kgtrec.questions.terms import Term
+from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.comparability import check_graph
+from kgtrec.results.result import Result
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Graph
-    from kgtrec.ranking.ranks import Ranks
-    from kgtrec.results.result import Result
 
 
 RankFunction = Callable[[Float64], Any]
@@ -136,6 +137,7 @@ def beta_grid(
     rank_type : {"optimistic", "realistic", "pessimistic", "expected", "ordinal"}
     side : {"head", "tail", "both"}
     """
+    require_type("ranks", ranks, Ranks, RANKS)
     e, r = (betas() if beta is None else np.atleast_1d(beta) for beta in (beta_e, beta_r))
     if isinstance(metrics, Mapping):
         names = tuple(metrics)
@@ -177,6 +179,7 @@ def beta_curve(
     UsageError
         As for `beta_grid`, or another `vary`.
     """
+    require_type("ranks", ranks, Ranks, RANKS)
     choose("vary", vary, ("beta_e", "beta_r"))
     axis = betas() if points is None else points
     e, r = (axis, [at]) if vary == "beta_e" else ([at], axis)
@@ -263,6 +266,8 @@ def recount_popularity(
     UsageError
         Another graph, or a split that it lacks.
     """
+    require_type("ranks", ranks, Ranks, RANKS)
+    require_type("graph", graph, GraphData, GRAPH)
     check_graph(ranks, graph)
     copy = ranks.subset(np.arange(len(ranks)))
     counted: dict[str, Sequence[str]] = {**ranks.provenance.popularity}
@@ -410,6 +415,7 @@ def reweight_table(
     measures : sequence of keys or Measure, optional
         Micro averages; by default MR, MRR and Hits@1, 3, 10.
     """
+    require_type("result", result, Result, "a Result (kgtrec.evaluate)")
     side = result.sides[-1]
     specs = parse_all(measures or [f"{side}.realistic.micro.{name}" for name in USUAL])
     return Table.from_columns(
@@ -483,6 +489,7 @@ def spreads(table: Table) -> Table:
     InputError
         No group has a value.
     """
+    require_type("table", table, Table, "a Table")
     heads: list[tuple[str, str, int]] = []
     columns = []
     for i, head in enumerate(zip(table.titles, table.keys, table.digits, strict=True)):

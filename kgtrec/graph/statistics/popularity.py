@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kgtrec._internal.arguments import GRAPH, require_type
 from kgtrec._internal.arrays import Array, Bools, Float64, Int32, Int64
 from kgtrec._internal.csr import inverse
 from kgtrec._internal.table import ShownAsTables, Table
@@ -22,6 +23,7 @@ SplitNames = str | Iterable[str] | None
 
 def resolve_splits(graph: GraphData, splits: SplitNames = None) -> tuple[str, ...]:
     """Return the named splits, each once, in the graph's order; UsageError for unknown names."""
+    require_type("graph", graph, GraphData, GRAPH)
     if splits is None or splits == "all":
         return tuple(graph.splits)
     names = splits.split(",") if isinstance(splits, str) else list(splits)

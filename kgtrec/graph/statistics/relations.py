@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kgtrec._internal.argument_names import argument
+from kgtrec._internal.arguments import GRAPH, require_type
 from kgtrec._internal.arrays import Float64, Int32, Int64
 from kgtrec._internal.csr import distinct
 from kgtrec._internal.table import Cell, ShownInLines, Table
@@ -178,6 +179,7 @@ def kl_divergence(reference: ArrayLike, other: ArrayLike, smoothing: float = 1.0
 
 def split_divergences(graph: GraphData) -> Table:
     """Compute KL(row || column) for the relation distributions of the splits and the graph."""
+    require_type("graph", graph, GraphData, GRAPH)
     sets = {name: graph.relation_counts(name) for name in graph.splits}
     sets["all"] = np.bincount(triples_of(graph)[:, 1], minlength=graph.n_relations)
     rows: list[tuple[Cell, ...]] = [

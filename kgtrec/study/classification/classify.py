@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kgtrec._internal.arguments import MOST_PARTS, check_count
+from kgtrec._internal.arguments import MOST_PARTS, check_count, require_type
 from kgtrec._internal.arrays import Bools, Float64, Int64
 from kgtrec._internal.bootstrap import Resampling, cluster_sums, on_draws, percentile_interval
 from kgtrec._internal.table import ShownAsTables, Table, dump_json
@@ -359,6 +359,8 @@ def classify(
     >>> classify(test, valid)["accuracy"]
     0.75
     """
+    require_type("test", test, LabelledTriples, "LabelledTriples (study.read_labelled)")
+    require_type("valid", valid, LabelledTriples, "LabelledTriples (study.read_labelled)")
     bins = check_count("bins", bins, 2, MOST_PARTS)
     for name, part in (("test", test), ("valid", valid)):
         if contradictions := part.contradictions(name):

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kgtrec._internal.arguments import random_generator
+from kgtrec._internal.arguments import as_floats, random_generator, require_type
 from kgtrec._internal.arrays import Bools, Float64, Int64
 from kgtrec._internal.bootstrap import COMPARING, ROUNDING, Resampled, Resampling
 from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table
@@ -215,6 +215,8 @@ def over_questions(
     In simulations, such intervals cover at the level or above it, unless almost all systems are too
     close to distinguish.
     """
+    require_type("x", x, Resampled, "Resampled (kgtrec.study.comparison.samples.resample)")
+    require_type("y", y, Resampled, "Resampled (kgtrec.study.comparison.samples.resample)")
     first, second = _check_pair(x.estimate, y.estimate, x_higher, y_higher)
     if len(x.draws) != len(y.draws):
         raise UsageError(
@@ -309,7 +311,7 @@ def percentile_interval(drawn: Float64, resampling: Resampling) -> tuple[float, 
 
 def _orient(values: ArrayLike, higher: bool) -> Float64:
     """Return values as float64, negated if lower is better."""
-    floats = np.asarray(values, np.float64)
+    floats = as_floats("a ranking", values)
     return floats if higher else -floats
 
 
@@ -330,7 +332,7 @@ def _check_pair(
 
 def _signs(values: ArrayLike) -> Signs:
     """Return the sign of x_i - x_j for all i and j, int8 (..., s, s)."""
-    x = np.asarray(values, np.float64)
+    x = as_floats("a ranking", values)
     gap = x[..., :, None] - x[..., None, :]
     slack = ROUNDING * np.abs(x).max(axis=-1, initial=0.0)[..., None, None]
     return (gap > slack).astype(np.int8) - (gap < -slack).astype(np.int8)
@@ -395,6 +397,8 @@ def tau_union(first: Sequence[str], second: Sequence[str]) -> float:
     The union is in the order of names, as in repro_eval. The longer list is cut to the length of
     the shorter. The result is NaN for lists of a single document.
     """
+    for name, names in (("first", first), ("second", second)):
+        require_type(name, names, Sequence, "a list of names")
     length = min(len(first), len(second))
     first, second = first[:length], second[:length]
     number = {name: i for i, name in enumerate(sorted({*first, *second}))}
@@ -420,6 +424,8 @@ def rank_biased_overlap(
     UsageError
         p is out of range, a list is empty, or a list has an item twice.
     """
+    for name, names in (("first", first), ("second", second)):
+        require_type(name, names, Sequence, "a list of names")
     refuse_if(
         (not 0 < p < 1, f"p={p!r} is out of range; it must be between 0 and 1"),
         (

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from kgtrec._internal.argument_names import argument
+from kgtrec._internal.arguments import require_type
 from kgtrec._internal.arrays import Float64
 from kgtrec._internal.bootstrap import Resampling, resample_means
 from kgtrec._internal.locations import local_copy
@@ -479,6 +480,7 @@ def values_of_table(
     FileError
         A system occurs twice in a part, or a value is not a number.
     """
+    require_type("table", table, ValueTable, "a ValueTable (study.read_value_table)")
     columns = [table.column(name) for name in by]
     part_columns = [column for column in columns if column is not None]
     if part_columns and len(part_columns) < len(columns):

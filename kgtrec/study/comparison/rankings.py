@@ -17,7 +17,14 @@ from math import factorial
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kgtrec._internal.arguments import MOST_PARTS, check_count, random_generator
+from kgtrec._internal.arguments import (
+    MOST_PARTS,
+    as_floats,
+    check_count,
+    random_generator,
+    require_items,
+    require_type,
+)
 from kgtrec._internal.arrays import Bools, Float64, Int64
 from kgtrec._internal.bootstrap import COMPARING, Resampled, Resampling
 from kgtrec._internal.named import Named, by_name
@@ -159,6 +166,8 @@ def rankings_of_samples(
     InputError
         The systems are not the same, or two rankings share no query.
     """
+    in_order = [*samples.values()] if isinstance(samples, Mapping) else samples
+    require_items("samples", in_order, Samples, "Samples (study.samples_of_runs)")
     named = samples if isinstance(samples, Mapping) else [(each.name, each) for each in samples]
     samples = by_name("samples", named, "ranking")
     columns = list(samples.values())
@@ -218,11 +227,12 @@ def rankings_of_values(
     InputError
         Values are not finite, or there is not one per system.
     """
+    require_type("values", values, Mapping, "a mapping of names to values")
     refuse_if(
         (len(values) < 2, f"{len(values)} ranking cannot be compared; give two or more"),
         (len(systems) < 3, f"{len(systems)} systems are too few to rank; give three or more"),
     )
-    rows = [np.asarray(row, np.float64) for row in values.values()]
+    rows = [as_floats("values", row) for row in values.values()]
     shapes = ", ".join(str(row.shape) for row in rows)
     if any(row.shape != (len(systems),) for row in rows):
         raise InputError(
@@ -309,6 +319,8 @@ def rankings_by_part(
     UsageError
         Measures or parts differ, or fewer than three systems are in both.
     """
+    require_items("ours", ours, SystemValues, "SystemValues (study.values_of_table)")
+    require_items("theirs", theirs, SystemValues, "SystemValues (study.values_of_table)")
     measures = [values.measure for values in ours]
     if measures != [values.measure for values in theirs] or not measures:
         raise UsageError(
@@ -349,6 +361,8 @@ def rankings_by_labels(
     UsageError, InputError
         As `rankings_by_part`.
     """
+    require_items("ours", ours, SystemValues, "SystemValues (study.values_of_table)")
+    require_type("others", others, Mapping, "a mapping of names to SystemValues")
     systems = shared_systems(ours[0], *(values[0] for values in others.values()))
     reference = [values.on(systems) for values in ours]
     by_name = {
@@ -721,12 +735,13 @@ def depth_curves(
     UsageError
         The reference is not among the depths.
     """
+    require_type("values", values, Mapping, "a mapping of measures to arrays")
     depths = tuple(int(depth) for depth in depths)
     chosen = depths[0] if reference is None else reference
     choose("reference", chosen, depths, "is not a depth")
     agreements: dict[tuple[str, tuple[str, ...]], RankingAgreement] = {}
     for name, table in values.items():
-        rows = np.asarray(table, np.float64)
+        rows = as_floats("values", table)
         if rows.ndim != 2 or len(rows) != len(depths) or rows.shape[1] < 2:
             raise InputError(
                 f"{name} has values of shape {rows.shape}; give one row per depth ({len(depths)}) "

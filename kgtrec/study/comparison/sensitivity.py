@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kgtrec._internal.arguments import MOST_PARTS, check_count
+from kgtrec._internal.arguments import MOST_PARTS, check_count, require_type
 from kgtrec._internal.arrays import Bools, Float64, Int64
 from kgtrec._internal.named import Named, by_name
 from kgtrec.errors import FileError, InputError, TieWarning, UsageError, refuse_if
@@ -215,6 +215,7 @@ def sensitivity_of_table(table: ValueTable, measures: Sequence[str]) -> Sensitiv
     FileError
         A share that is not a number from 0 to 1.
     """
+    require_type("table", table, ValueTable, "a ValueTable (study.read_value_table)")
     by = [name for name in ("share", "repeat") if table.column(name)]
     if "share" not in by:
         raise UsageError(

@@ -27,7 +27,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kgtrec import _core
-from kgtrec._internal.arguments import MOST_PERMUTATIONS, check_count, check_seed
+from kgtrec._internal.arguments import (
+    MOST_PERMUTATIONS,
+    check_count,
+    check_seed,
+    require_items,
+    require_type,
+)
 from kgtrec._internal.arrays import Bools, Float64, Int64
 from kgtrec._internal.bootstrap import COMPARING, ROUNDING, Resampled
 from kgtrec._internal.table import ShownAsTables, ShownInLines, Table
@@ -151,6 +157,7 @@ def pairwise(
     UsageError
         The test or correction is unknown, or there is a single item.
     """
+    require_type("samples", samples, Samples, "Samples (study.samples_of_runs)")
     choose("test", test, TEST_NAMES)
     if len(samples) < 2:
         raise UsageError(
@@ -405,6 +412,7 @@ def discriminate(
     InputError
         There are no samples, or they have different systems.
     """
+    require_items("samples", samples, Samples, "Samples (study.samples_of_runs)")
     if not samples:
         raise InputError("no measure to compare; give samples of at least one")
     first, *others = samples

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kgtrec._internal.arguments import require_type
 from kgtrec._internal.arrays import Bools, Float64, Int64
 from kgtrec._internal.bootstrap import ROUNDING
 from kgtrec._internal.table import Cell, PValue, ShownAsTables, Table
@@ -198,6 +199,9 @@ def compare_verdicts(comparisons: Mapping[str, Sequence[SystemComparison]]) -> V
     UsageError
         The comparisons have different levels of significance.
     """
+    require_type(
+        "comparisons", comparisons, Mapping, "a mapping of labels to comparisons (kgtrec.compare)"
+    )
     flat = [(label, comparison) for label, several in comparisons.items() for comparison in several]
     if len(flat) < 2:
         raise InputError(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kgtrec._internal.arguments import check_count, random_generator
+from kgtrec._internal.arguments import check_count, random_generator, require_type
 from kgtrec._internal.arrays import Float64, Int64
 from kgtrec._internal.table import ShownInLines
 from kgtrec.errors import FileError, PathName, UsageError, choose
@@ -89,6 +89,7 @@ def draw_questions(
     UsageError
         A size below 1, or above the number of questions; an unknown `by`.
     """
+    require_type("seeds", seeds, SeedQuestions, "SeedQuestions (study.seed_questions)")
     total = len(seeds)
     choose("by", by, GROUPS)
     if check_count("size", size) > total:

@@ -17,7 +17,7 @@ from itertools import product
 import numpy as np
 
 from kgtrec._internal.argument_names import argument
-from kgtrec._internal.arguments import random_generator
+from kgtrec._internal.arguments import random_generator, require_items, require_type
 from kgtrec._internal.arrays import Float64, Int64
 from kgtrec._internal.student import student_quantile
 from kgtrec._internal.table import ShownAsTables, Table
@@ -73,6 +73,7 @@ def plan_from_pilot(pilot: CorrectedMeasures, target: float) -> JudgingPlan:
     UsageError
         A target of 0 or less, or fewer than `LEAST` judged questions.
     """
+    require_type("pilot", pilot, CorrectedMeasures, "CorrectedMeasures (study.correct_measures)")
     if pilot.judged < LEAST:
         raise UsageError(
             f"a plan from {pilot.judged} judged questions is a guess; let people judge {LEAST} or "
@@ -111,6 +112,10 @@ def plan_from_probabilities(
     UsageError
         A target of 0 or less, or a judge without a probability between 0 and 1.
     """
+    require_items(
+        "systems", systems, RankedLists, "RankedLists (study.run_lists or study.score_lists)"
+    )
+    require_type("labels", labels, JudgeLabels, "JudgeLabels (study.read_judge)")
     if not ((labels.probability > 0) & (labels.probability < 1)).any():
         raise UsageError(
             "the judge gives labels only, which do not say where it is unsure; give probabilities, "

@@ -9,7 +9,7 @@ from itertools import product
 
 import numpy as np
 
-from kgtrec._internal.arguments import random_generator
+from kgtrec._internal.arguments import random_generator, require_items, require_type
 from kgtrec._internal.arrays import Float64, Int64
 from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.study.comparison.correlation import tau_b
@@ -192,6 +192,10 @@ def correct_measures(
     UsageError
         No system, no drawn question, or a measure that is unknown or not a mean.
     """
+    require_items(
+        "systems", systems, RankedLists, "RankedLists (study.run_lists or study.score_lists)"
+    )
+    require_type("labels", labels, JudgeLabels, "JudgeLabels (study.read_judge)")
     evaluation = SystemMeasures.from_names(systems, measures, labels.qrels)
     by_judge = evaluation.evaluate(labels.qrels)
     by_people = evaluation.evaluate(completion.qrels())[sample.drawn]

@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +29,7 @@ import numpy.typing as npt
 from numpy.typing import ArrayLike
 
 from kgtrec._internal.argument_names import argument
-from kgtrec._internal.arguments import MOST_SIMULATED, check_count
+from kgtrec._internal.arguments import MOST_SIMULATED, check_count, require_type
 from kgtrec._internal.arrays import Float64, Int64
 from kgtrec._internal.table import ShownInLines
 from kgtrec.errors import UsageError, must_be
@@ -48,6 +49,7 @@ def gain(metric: str) -> Callable[[Any], Float64]:
 
     It never increases. UsageError if the metric has no formula.
     """
+    require_type("metric", metric, str, "the name of a metric, such as 'mrr'")
     row, parameter = find_metric(metric) or (None, 0)
     name = row and row.name
     if name == "mrr":
@@ -166,6 +168,7 @@ def check(name: str, value: object, fits: Any, valid: str) -> None:
 
 def check_share(name: str, value: float) -> None:
     """Raise UsageError unless a share is in [0, 1)."""
+    require_type(name, value, Real, "a number")
     check(name, value, 0 <= value < 1, "a number of at least 0 and below 1")
 
 

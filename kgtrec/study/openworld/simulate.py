@@ -15,13 +15,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec._internal.argument_names import argument
-from kgtrec._internal.arguments import random_generator
+from kgtrec._internal.arguments import random_generator, require_type
 from kgtrec._internal.arrays import Bools, Float64, Int64
 from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table
 from kgtrec.errors import UsageError, choose
@@ -186,6 +187,7 @@ def family_tree(
     """
     sizes = {"families": families, "people": people, "depth": depth, "width": width}
     for name, value in sizes.items():
+        require_type(name, value, Real, "a whole number")
         least = 2 if name == "people" else 1
         check(name, value, value >= least, f"{least} or more")
     rng = random_generator(seed)
@@ -366,6 +368,7 @@ def random_removal(
     UsageError
         A share out of its range.
     """
+    require_type("density", density, Real, "a number")
     check("density", density, 0 < density <= 1, "a number above 0 and up to 1")
     check_share("train_share", train_share)
     draw = random_generator(seed).random(len(facts))
@@ -394,6 +397,7 @@ def ranked_removal(
     UsageError
         Ranks of another shape, or a sparsity out of its range.
     """
+    require_type("world", world, OpenWorld, "an OpenWorld (study.random_removal)")
     facts = world.full_test
     rank = np.asarray(rank, np.float64)
     valid = f"one value for each of the {len(facts)} facts of world.full_test"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kgtrec._internal.arguments import require_type
 from kgtrec._internal.arrays import Float64, Int64
 from kgtrec.errors import FileError, PathName, UsageError
 from kgtrec.study.pairs.measures import Counts
@@ -45,7 +46,10 @@ def merge_pair_ranks(paths: PathName | Sequence[PathName], graph: Graph) -> Pair
     --------
     >>> study.merge_pair_ranks(["a.tsv", "b.tsv"], graph).table(["map"])    # doctest: +SKIP
     """
-    files = [paths] if isinstance(paths, (str, PathLike)) else list(paths)
+    if isinstance(paths, (str, PathLike)):
+        paths = [paths]
+    require_type("paths", paths, Iterable, "a path or a list of paths")
+    files = list(paths)
     if not files:
         raise UsageError("no file of ranks is named; name at least one")
     homes: dict[str, PathName] = {}

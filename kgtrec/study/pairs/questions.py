@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from kgtrec._internal.arguments import GRAPH, require_type
 from kgtrec._internal.arrays import Int32, Int64
 from kgtrec.errors import UsageError, about, refuse
 from kgtrec.graph.graph import GraphData
@@ -53,6 +54,7 @@ def pair_questions(
     tails: Any = None,
 ) -> PairQuestions:
     """Return the questions (?, relation, ?) of a split; parameters as for `rank_pairs`."""
+    require_type("graph", graph, GraphData, GRAPH)
     if graph.contexts is not None:
         raise UsageError(
             "the facts of this graph have a time or qualifiers, which pairs do not have; leave "

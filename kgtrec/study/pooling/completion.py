@@ -15,6 +15,7 @@ from itertools import chain, compress
 
 import numpy as np
 
+from kgtrec._internal.arguments import require_type
 from kgtrec._internal.arrays import Bools, Int32, Int64
 from kgtrec._internal.files import atomic_write
 from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table
@@ -69,6 +70,7 @@ def trivial_rules(
     list of str
         Keys of `RULES`, length n.
     """
+    require_type("pool", pool, Pool, "a Pool (study.make_pool or study.read_pool)")
     rules = np.full(len(pool), "", dtype=object)
     wrong = np.zeros((len(pool), 2), bool) if types is None else _find_wrong_types(pool, types)
     for name in RULES:
@@ -361,6 +363,9 @@ def complete(
     UsageError
         A depth that the pool does not have, or more or fewer rules than triples.
     """
+    require_type("seeds", seeds, SeedQuestions, "SeedQuestions (study.seed_questions)")
+    require_type("pool", pool, Pool, "a Pool (study.make_pool or study.read_pool)")
+    require_type("judgements", judgements, Judgements, "Judgements (study.read_judgements)")
     depth = pool.depth if depth is None else depth
     if isinstance(depth, bool) or not 0 <= depth <= pool.depth:
         raise UsageError(f"depth {depth} is out of range: this pool has 0 to {pool.depth}")

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kgtrec._internal.argument_names import argument
+from kgtrec._internal.arguments import require_type
 from kgtrec._internal.arrays import Int32, Int64, Integers
 from kgtrec._internal.files import atomic_write
 from kgtrec._internal.table import ShownInLines, text_of_cell
@@ -328,7 +329,10 @@ def read_judgements(
         No file, or an unknown `blank`.
     """
     choose("blank", blank, BLANKS)
-    files = [paths] if isinstance(paths, (str, PathLike)) else list(paths)
+    if isinstance(paths, (str, PathLike)):
+        paths = [paths]
+    require_type("paths", paths, Iterable, "a path or a list of paths")
+    files = list(paths)
     if not files:
         raise UsageError("no judgement file is given; give at least one")
     label_and_line: dict[Triple, tuple[int, str]] = {}

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from kgtrec._internal.argument_names import argument
-from kgtrec._internal.arguments import MOST_PARTS, check_count
+from kgtrec._internal.arguments import MOST_PARTS, check_count, require_type
 from kgtrec._internal.arrays import Array, Bools, Int32, Int64
 from kgtrec._internal.csr import contains, owners, spans, to_keys
 from kgtrec._internal.locations import is_folder
@@ -146,6 +146,7 @@ def run_lists(
     UsageError
         An unknown kind of places.
     """
+    require_type("seeds", seeds, SeedQuestions, "SeedQuestions (study.seed_questions)")
     choose("places", places, PLACES)
     graph = seeds.graph
     number = {text: i for i, text in enumerate(seeds.ids)}
@@ -311,6 +312,7 @@ def score_lists(
     UsageError
         An unknown kind of places or rows, or a depth below 1.
     """
+    require_type("seeds", seeds, SeedQuestions, "SeedQuestions (study.seed_questions)")
     choose("places", places, PLACES)
     choose("rows", rows, ROWS)
     check_depth(depth)

@@ -30,7 +30,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from kgtrec._internal.arguments import check_seed
+from kgtrec._internal.arguments import check_seed, require_items, require_type
 from kgtrec._internal.arrays import Bools, Int64
 from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import FileError, InputError, PathName, UsageError, must_be, refuse_if
@@ -308,6 +308,8 @@ def make_pool(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int = 1
 
 def _check_lists(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int) -> None:
     """Raise UsageError or InputError if these lists cannot be pooled together."""
+    require_items("lists", lists, RankedLists, "RankedLists (study.run_lists or study.score_lists)")
+    require_type("seeds", seeds, SeedQuestions, "SeedQuestions (study.seed_questions)")
     names = [system.name for system in lists]
     twice = next((name for name in names if names.count(name) > 1), None)
     comma = next((name for name in seeds.ids if "," in name), None)
@@ -357,6 +359,7 @@ def write_pool(path: PathName, pool: Pool, rules: Sequence[str] | None = None) -
     UsageError
         There are more or fewer rules than triples.
     """
+    require_type("pool", pool, Pool, "a Pool (study.make_pool or study.read_pool)")
     named = check_rules(pool, rules)
     bad = next((name for name in pool.systems if not name or set(name) & set(",\t\r\n")), None)
     if bad is not None:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kgtrec._internal.arguments import check_seed
+from kgtrec._internal.arguments import GRAPH, check_seed, require_type
 from kgtrec._internal.arrays import Array, Int32, Int64, Integers
 from kgtrec._internal.csr import Csr, find_sorted
 from kgtrec._internal.table import ShownAsTables, ShownInLines, Table
@@ -101,6 +101,7 @@ def sample_seeds(
         Both a share and a size; one out of range, or too small for one triple; a seed that is not a
         whole number; a split that the graph lacks.
     """
+    require_type("graph", graph, GraphData, GRAPH)
     triples = graph.split(split)
     start = check_seed(seed)
     count = _size(share, size, len(triples), split)
@@ -270,6 +271,7 @@ def seed_questions(
     InputError
         No seed, or one that is not in the split.
     """
+    require_type("graph", graph, GraphData, GRAPH)
     whole = graph.split(split)
     rows = check_ids("seeds", as_triples("seeds", seeds), graph.n_entities, graph.n_relations)
     rows = drop_duplicates(rows)

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from kgtrec._internal.arguments import require_items, require_type
 from kgtrec._internal.arrays import Int64
 from kgtrec._internal.csr import contains, find_sorted, offsets_of
 from kgtrec._internal.table import Cell, ShownInLines, Table
@@ -202,6 +203,10 @@ def open_candidates(
     UsageError
         `within` is below 0.
     """
+    require_items(
+        "systems", systems, RankedLists, "RankedLists (study.run_lists or study.score_lists)"
+    )
+    require_type("completion", completion, Completion, "a Completion (study.complete)")
     if within is not None and (isinstance(within, bool) or within < 0):
         raise UsageError(
             f"within {within} is below 0; give 0 or more (20 is usual, 0 is only the pool)"
@@ -249,6 +254,8 @@ def intervals(
     UsageError
         A measure that is unknown, or has no mean.
     """
+    require_type("lists", lists, RankedLists, "RankedLists (study.run_lists or study.score_lists)")
+    require_type("completion", completion, Completion, "a Completion (study.complete)")
     columns = mean_columns(measures)
     if candidates is None:
         candidates = open_candidates([lists], completion)

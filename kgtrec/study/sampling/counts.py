@@ -8,28 +8,26 @@ hard ones), these bounds do not hold.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.argument_names import argument
+from kgtrec._internal.arguments import QUESTIONS, RANKS, require_type
 from kgtrec._internal.arrays import Bools, Float64, Int64
 from kgtrec._internal.table import ShownInLines, Table
 from kgtrec.errors import UsageError
+from kgtrec.questions.api import Questions
 from kgtrec.questions.selection import select_questions
 from kgtrec.ranking.rank import rank
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.scores.factors import Factors
 from kgtrec.scores.sources import as_source, select_rows
-
-if TYPE_CHECKING:
-    from kgtrec.questions.api import Questions
-    from kgtrec.study.sampling.draw import CandidateDraw
-
+from kgtrec.study.sampling.draw import CandidateDraw
 
 CUTOFFS = (1, 3, 10)
 
@@ -233,6 +231,7 @@ def mean_bounds(
 
 def _sizes(ranks: Ranks) -> tuple[Int64, Int64]:
     """Return the numbers of other candidates of each instance: drawn, and in total."""
+    require_type("ranks", ranks, Ranks, RANKS)
     if ranks.full_candidates is None:
         raise UsageError(
             "these ranks are among all candidates, so there is nothing to bound; give ranks of "
@@ -305,6 +304,8 @@ def rank_some(scores: Any, questions: Questions, chosen: Int64, **options: Any) 
     InputError, FileError
         As for `kgtrec.rank`.
     """
+    require_type("questions", questions, Questions, QUESTIONS)
+    require_type("chosen", chosen, Sized, "an array of question numbers")
     if not len(chosen):
         raise UsageError("no question was chosen; choose one or more to rank among all candidates")
     part = subset_of(questions, chosen)
@@ -442,6 +443,7 @@ def count_sampled(
     **options
         Options of `kgtrec.rank`: ``higher_is_better``, ``nan``, ``threads``, ``progress``.
     """
+    require_type("draw", draw, CandidateDraw, "a CandidateDraw (study.draw_candidates)")
     named = rank(scores, draw.by_stratum(columns), **options)
     ranks = {name: ranks_of_list for name, (ranks_of_list, _) in named.items()}
     sampled, exact = ranks.pop("sampled"), ranks.pop("answers")

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.argument_names import argument
-from kgtrec._internal.arguments import random_generator
+from kgtrec._internal.arguments import QUESTIONS, random_generator, require_type
 from kgtrec._internal.arrays import Bools, Float64, Int64
 from kgtrec._internal.csr import Csr, distinct, to_csr, to_keys
 from kgtrec._internal.table import ShownInLines
@@ -264,6 +264,7 @@ def draw_candidates(
     InputError
         Weights of another shape, negative or infinite.
     """
+    require_type("questions", questions, Questions, QUESTIONS)
     lists = questions.candidate_lists
     refuse_if(
         (size < LEAST * STRATA, f"size={size!r}; draw {LEAST * STRATA} candidates or more"),

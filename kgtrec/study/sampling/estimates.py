@@ -15,12 +15,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from kgtrec._internal.argument_names import argument
-from kgtrec._internal.arguments import random_generator
+from kgtrec._internal.arguments import random_generator, require_type
 from kgtrec._internal.arrays import Float64, Int64
 from kgtrec._internal.student import student_quantile
 from kgtrec._internal.table import ShownAsTables, ShownInLines, Table
@@ -80,6 +81,8 @@ def draw_check(counts: SampledCounts, size: float, seed: int = 0) -> FullCheck:
     UsageError
         A size of 0 or less.
     """
+    require_type("counts", counts, SampledCounts, "SampledCounts (study.count_sampled)")
+    require_type("size", size, Real, "a number")
     if not size > 0:
         raise UsageError(
             f"{argument('full', size)}; give the number of questions to rank in full, or a share "
@@ -328,6 +331,7 @@ def full_estimates(
     UsageError
         Only one of check and full, ranks of other questions, or a level that is not a probability.
     """
+    require_type("counts", counts, SampledCounts, "SampledCounts (study.count_sampled)")
     check_level(level)
     if (check is None) != (full is None):
         present = "check" if full is None else "full"

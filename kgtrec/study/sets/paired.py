@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from kgtrec._internal.arguments import require_items
 from kgtrec._internal.named import Named, by_name
 from kgtrec.errors import UsageError
 from kgtrec.study.comparison.samples import Samples, align_ranks
@@ -37,6 +38,7 @@ def samples_of_sets(systems: Named[AnswerSets], measures: Sequence[str] = USUAL)
         Systems that do not have the same questions and answers.
     """
     systems = by_name("systems", systems)
+    require_items("systems", [*systems.values()], AnswerSets, "AnswerSets (study.answer_sets)")
     known = ("micro.recall", *COLUMNS)
     if wrong := [key for key in measures if key not in known]:
         raise UsageError(f"sets cannot be paired by {wrong[0]!r}; compare by {', '.join(known)}")

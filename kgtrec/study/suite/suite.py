@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from kgtrec._internal.arguments import require_items
 from kgtrec._internal.arrays import Bools, Float64
 from kgtrec._internal.bootstrap import ROUNDING, Resampling, on_draws
 from kgtrec._internal.named import Named, by_name
 from kgtrec._internal.table import PValue, ShownAsTables, Table
-from kgtrec.errors import UsageError, choose, must_be
+from kgtrec.errors import UsageError, choose, must_be, refuse_if
 from kgtrec.measures import Measure, headings, parse_all
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.study.comparison.correlation import percentile_interval
@@ -471,6 +472,9 @@ def suites(
 
     UsageError if the test is unknown, a group has no graph, or a name or pattern fits no graph.
     """
+    require_items(
+        "cells", cells, SuiteCells, "SuiteCells (kgtrec.study.suite.cells.cells_of_ranks)"
+    )
     choose("test", test, TESTS)
     every_graph = list(
         dict.fromkeys(graph for suite_cells in cells for graph in suite_cells.graphs)
@@ -507,6 +511,9 @@ def default_measures(ranks: Mapping[str, Mapping[str, Mapping[str, Ranks]]]) -> 
     """Return `MEASURES` for the widest side that the ranks of all graphs contain."""
     side = common_side(ranks)
     return parse_all([f"{side}.{name}" for name in MEASURES])
+
+
+_NO_RANKS = "give those of at least one model, in a dict or list, or leave the graph out"
 
 
 def suite_of_ranks(
@@ -553,6 +560,13 @@ def suite_of_ranks(
         }
         for graph, by_model in by_name("ranks", ranks, "graph").items()
     }
+    refuse_if(
+        (not by_seed, "there are no ranks; give those of a model on at least one graph"),
+        *(
+            (not all(models.values()) or not models, f"graph {graph!r} has no ranks; {_NO_RANKS}")
+            for graph, models in by_seed.items()
+        ),
+    )
     chosen = default_measures(by_seed) if measures is None else parse_all(measures)
     cells = cells_of_ranks(by_seed, chosen, resampling, part)
     return suites(cells, groups, test=test, resampling=resampling, level=level)

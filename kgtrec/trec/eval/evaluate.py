@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from kgtrec._internal.argument_names import argument
+from kgtrec._internal.arguments import require_type
 from kgtrec.errors import TieWarning, UsageError, choose
 from kgtrec.trec.eval import score as scoring
 from kgtrec.trec.eval.measure_rows import MeasureRow, Rows, TieValues, by_key, format_values
@@ -417,6 +418,7 @@ def summarise(values: Mapping[str, Mapping[str, Any]], measures: Iterable[object
     UsageError
         Measures that are unknown, or that the rows do not have.
     """
+    require_type("values", values, Mapping, "the rows that trec.evaluate returns")
     columns = resolve(_names(measures), qrels_format=None, as_asked=True)
     columns = [c for c in columns if not c.is_query_only and c.measure != "runid"]
     rows = [row if isinstance(row, MeasureRow) else MeasureRow(row) for row in values.values()]

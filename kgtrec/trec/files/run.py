@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec._internal.argument_names import argument
+from kgtrec._internal.arguments import check_count
 from kgtrec._internal.csr import spans
 from kgtrec._internal.files import atomic_write
 from kgtrec._internal.table import ShownInLines, import_pandas
@@ -123,6 +124,7 @@ class Run(ShownInLines):
 
     def cut(self, depth: int) -> Run:
         """Return the run with at most ``depth`` candidates per question."""
+        check_count("depth", depth, 0)
         if depth >= self.depth:
             return self
         lengths = np.minimum(np.diff(self.offsets), depth)

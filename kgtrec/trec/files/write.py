@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.arguments import QUESTIONS, require_type
 from kgtrec._internal.arrays import Int64
 from kgtrec._internal.csr import owners
 from kgtrec._internal.files import atomic_write
@@ -20,6 +21,14 @@ from kgtrec.trec.files.text import LINES_AT_A_TIME, PathName, decode_name, ident
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
+
+
+@runtime_checkable
+class _HasTerms(Protocol):
+    """Questions, whose module stands above this one."""
+
+    ids: Any
+    of_graph: Any
 
 
 _WHITE_SPACE = np.zeros(256, dtype=bool)
@@ -131,6 +140,7 @@ def write_questions(questions: Questions, path: PathName) -> None:
     FileError
         If the target cannot be written.
     """
+    require_type("questions", questions, _HasTerms, QUESTIONS)
     import pyarrow as pa
 
     terms = questions.of_graph().given_labels.values()

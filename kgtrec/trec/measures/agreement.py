@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kgtrec._internal.argument_names import argument
+from kgtrec._internal.arguments import QUESTIONS, RANKS, require_type
 from kgtrec._internal.arrays import Float64, Int64
 from kgtrec._internal.csr import contains, owners
 from kgtrec.errors import KgtrecError, UsageError
+from kgtrec.questions.api import Questions
+from kgtrec.ranking.ranks import Ranks
+from kgtrec.trec.files.run import Run
 from kgtrec.trec.measures.names import Column, resolve
 from kgtrec.trec.measures.pytrec_eval import foreign_values
 from kgtrec.trec.measures.relevant import UNJUDGED, Lists
@@ -19,9 +23,6 @@ from kgtrec.trec.measures.values import native_values
 
 if TYPE_CHECKING:
     from kgtrec._internal.csr import Csr
-    from kgtrec.questions.api import Questions
-    from kgtrec.ranking.ranks import Ranks
-    from kgtrec.trec.files.run import Run
 
 
 AGREEMENT = 1e-12
@@ -86,6 +87,9 @@ def check_agreement(
     KgtrecError
         If a difference exceeds 1e-12, naming measure, question and both values.
     """
+    require_type("ranks", ranks, Ranks, RANKS)
+    require_type("run", run, Run, "a Run (kgtrec.rank with run_depth)")
+    require_type("questions", questions, Questions, QUESTIONS)
     numbers = np.unique(ranks.question)
     theirs = {name: row[numbers] for name, row in trec_values(run, questions, measures).items()}
     ids = [run.query_ids[number] for number in numbers.tolist()]

@@ -10,6 +10,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from kgtrec._internal.argument_names import argument
+from kgtrec._internal.arguments import require_items, require_type
 from kgtrec._internal.text import split_measures
 from kgtrec.errors import UsageError, suggestion
 from kgtrec.trec.measures.rows import ANSWER_ROWS, FORMATS, NICKNAMES, TABLE, TrecMeasure, nickname
@@ -167,7 +168,9 @@ def resolve(
 
     Measures of answers, which may be listed in one name, are refused unless `of_answers`.
     """
+    require_type("measures", measures, Iterable, "a list of names, such as ['map']")
     names = (measures,) if isinstance(measures, str) else tuple(measures)
+    require_items("measures", names, str, "text, such as 'map'")
     rules = _NameRules(command_line, compat, qrels_format, of_answers)
     columns = _resolve_cached(names, rules, len(TABLE))
     if as_asked:
