@@ -66,6 +66,7 @@ _GRAPH_MEMBERS = (
     "contexts",
     "qualifiers",
     "name",
+    "column_order",
     "fingerprint",
     "statements",
 )

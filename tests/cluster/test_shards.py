@@ -122,6 +122,18 @@ def test_other_ways_to_ask() -> None:
     assert "id 5) and 3 more of its candidates; fix the model" in said
 
 
+def test_shards_keep_the_order_of_columns_that_the_graph_declares() -> None:
+    """Ranks record it, for files of triples that reports read beside them."""
+    for path in Path("g").glob("*.txt"):
+        rows = [line.split("\t") for line in path.read_text().splitlines()]
+        if all(len(row) == 3 for row in rows):
+            path.write_text("".join(f"{head}\t{tail}\t{name}\n" for head, name, tail in rows))
+    how = ("rank", "--graph", "tsv,htr:g", "--scores", "m.npz", "--run-depth", "30")
+    for which in ("1/2", "2/2"):
+        call(*how, "--shard", which, "-o", "d")
+    assert merged() == written(*how)
+
+
 def test_a_folder_whose_name_is_no_utf8() -> None:
     expected = local()
     shards(2, "--run-depth", "30", into="\udcff")
