@@ -248,7 +248,11 @@ def run_in_fork(function: Callable[[], None]) -> None:
 
 
 class Storm:
-    """Signals that raise KeyboardInterrupt in a function, and nowhere else; for `run_in_fork`."""
+    """Signals that raise KeyboardInterrupt in a function, and nowhere else; for `run_in_fork`.
+
+    Under so many signals, Python 3.13 and 3.14 of before May 2026 may crash, very rarely: a lock
+    of their own is used after it was freed (python/cpython#148820).
+    """
 
     def __init__(self) -> None:
         self.armed: list[int] = []
