@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from kgtrec._internal.arguments import GRAPH, require_type
 from kgtrec._internal.arrays import Array, Int64
 from kgtrec.errors import InputError, UsageError
 from kgtrec.graph.graph import GraphData
@@ -143,6 +144,7 @@ class PairVectors:
         bias: Any = None,
         **more: Any,
     ) -> None:
+        require_type("graph", graph, GraphData, GRAPH)
         parts = read_parts(
             entity,
             relation,

@@ -164,6 +164,8 @@ def _check_valid(
     systems: Mapping[str, Sequence[Ranks]], valid: Mapping[str, Sequence[Ranks]]
 ) -> None:
     """Refuse validation ranks that are not of the same runs, or not of a validation split."""
+    if not systems:
+        raise UsageError("there are no ranks on test; give those of one model or more")
     if len(folds_of(systems)) > 1:
         raise UsageError(
             "runs on several folds have no common validation; choose a run inside each fold"

@@ -563,6 +563,7 @@ def reproduction_of(
     InputError
         A run and its reproduction share no query; see `samples_of_runs` for the rest.
     """
+    require_type("runs", runs, Mapping, "a mapping of names to runs")
     if len(runs) not in (2, 4):
         raise UsageError(
             f"there are {len(runs)} runs; give the original and the reproduced one, or baseline "

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from numbers import Real
 from os import PathLike, fspath
 from typing import Any
 
@@ -265,6 +266,7 @@ def draw_candidates(
         Weights of another shape, negative or infinite.
     """
     require_type("questions", questions, Questions, QUESTIONS)
+    require_type("size", size, Real, "a number of candidates")
     lists = questions.candidate_lists
     refuse_if(
         (size < LEAST * STRATA, f"size={size!r}; draw {LEAST * STRATA} candidates or more"),
