@@ -16,15 +16,12 @@ def with_advice(ctx: click.Context) -> Iterator[None]:
     """Add advice to click's errors about the words of a call.
 
     An unknown option gets the commands that have it, an option without its value its help, and a
-    missing argument the usage of the command. Similar names of options are click's own.
+    missing argument the usage of the command. Click chooses the similar names of options.
     """
     try:
         yield
     except click.NoSuchOption as error:
-        name, near, text = error.option_name, error.possibilities, error.message
-        if advice := _advise_on_option(name, ctx, bool(near)):
-            text = f"{text.rstrip('.')}; {advice}."
-        raise click.NoSuchOption(name, text, near, ctx) from None
+        raise click.UsageError(_describe_option(error, ctx), ctx) from None
     except click.BadOptionUsage as error:
         text = f"{error.message} {_help_of(error.option_name, ctx.command)}".rstrip()
         raise click.BadOptionUsage(error.option_name, text, ctx) from None
@@ -44,6 +41,14 @@ def refuse_extra_arguments(ctx: click.Context) -> None:
         f"unexpected {words}: {takes}; an option has one value after its name: quote values with "
         "spaces or *, and write lists with commas (mrr,hits@10)"
     )
+
+
+def _describe_option(error: click.NoSuchOption, ctx: click.Context) -> str:
+    """Return what is wrong with an unknown option; versions of click word it differently."""
+    similar = ", ".join(sorted(error.possibilities or ()))
+    advice = _advise_on_option(error.option_name, ctx, bool(similar))
+    text = f"`{ctx.command_path}` has no option {error.option_name}"
+    return text + f"; {advice}" * bool(advice) + "." + f" Similar: {similar}." * bool(similar)
 
 
 def _advise_on_option(name: str, ctx: click.Context, has_similar: bool) -> str:

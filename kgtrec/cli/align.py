@@ -142,7 +142,7 @@ def command(**options: Any) -> Report:
 
 def _name_of(options: dict[str, Any]) -> str:
     """Return the name of the first model: that of its file of left embeddings."""
-    return Path(options["left"] or options["matrix"]).stem
+    return Path(options["matrix"] if options["left"] is None else options["left"]).stem
 
 
 def _size_experiment(
