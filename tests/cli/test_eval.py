@@ -76,9 +76,9 @@ def refused(result: Outcome, code: int, *words: str) -> None:
 
 
 def test_unknown_options() -> None:
-    """Not in a transcript: the sentence is click's, and depends on its version."""
+    """Not in a transcript: similar names are click's, and depend on its version."""
     for option in ("--nonsense", "-k"):
-        refused(invoke(option, "qrels", "run"), 1, "o such option", option)
+        refused(invoke(option, "qrels", "run"), 1, "has no option", option)
 
 
 @pytest.mark.parametrize(
