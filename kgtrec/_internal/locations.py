@@ -103,7 +103,7 @@ _HINT = "check the name, and the credentials and region in the environment varia
 
 
 def is_location(path: str | os.PathLike[str]) -> bool:
-    """Return whether this is a URL that kgtrec can read and write; UsageError if it is no path."""
+    """Return whether this is a URL that kgtrec can read and write; UsageError if not a path."""
     require_type("path", path, (str, bytes, os.PathLike), PATH)
     text = os.fspath(path)
     return isinstance(text, str) and is_url(text) and LOCATION.match(text) is not None

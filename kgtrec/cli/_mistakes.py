@@ -55,12 +55,12 @@ def _advise_on_option(name: str, ctx: click.Context, has_similar: bool) -> str:
     """Name the commands with an option, or else the help; "" if similar names are enough."""
     root = ctx.find_root()
     commands = _walk(root.command, root.command_path)
-    found = [path for path, command in commands if name in _names_of(command)]
-    if not found:
+    paths = [path for path, command in commands if name in _names_of(command)]
+    if not paths:
         return "" if has_similar else f"`{ctx.command_path} --help` lists the options"
-    shown = ", ".join(f"`{path}`" for path in found[:_MOST_NAMED])
-    others = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
-    return f"{shown}{others} {'has' if len(found) == 1 else 'have'} it"
+    shown = ", ".join(f"`{path}`" for path in paths[:_MOST_NAMED])
+    further = f" and {len(paths) - _MOST_NAMED} more" if len(paths) > _MOST_NAMED else ""
+    return f"{shown}{further} {'has' if len(paths) == 1 else 'have'} it"
 
 
 def _walk(command: click.Command, path: str) -> Iterator[tuple[str, click.Command]]:
@@ -74,13 +74,18 @@ def _walk(command: click.Command, path: str) -> Iterator[tuple[str, click.Comman
         yield from _walk(below, f"{path} {name}")
 
 
+def _spellings(option: click.Parameter) -> list[str]:
+    """Return how an option can be typed, such as --name and -n."""
+    return [*option.opts, *option.secondary_opts]
+
+
 def _names_of(command: click.Command) -> set[str]:
-    return {name for each in command.params for name in (*each.opts, *each.secondary_opts)}
+    return {name for option in command.params for name in _spellings(option)}
 
 
 def _help_of(name: str, command: click.Command) -> str:
     """Return the first sentence of the help of an option; "" for an unknown one."""
-    options = [each for each in command.params if name in (*each.opts, *each.secondary_opts)]
+    options = [option for option in command.params if name in _spellings(option)]
     return _help_of_parameter(options[0]) if options else ""
 
 

@@ -272,7 +272,7 @@ class _Reader:
                     self._add_fault(protocol.full_key(key), "needs pairs = true; add it")
 
     def _check_jobs(self, jobs: Sequence[Job], graphs: Iterable[_NamedTable]) -> None:
-        """Add faults for questions without a job, and if there is no job at all."""
+        """Add faults for questions without a job, and for a file without jobs."""
         with_jobs = {job.graph for job in jobs}
         for graph in graphs:
             if not graph.of_graph and graph.name not in with_jobs:
